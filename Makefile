@@ -1,0 +1,37 @@
+# `make demo` and `make test` do all the set-up by themselves; they need Python >= 3.11 and nothing else.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test lint types layers unit clean benchmarks
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	rm -rf build
+	touch $@
+
+# The wrong built-in target must be found: kcheck's exit code 1 is this demo's success.
+demo: $(STAMP)
+	$(BIN)/kcheck fuzz builtin:paged_gather_shape_stride --max-examples 50 --seed 1; test $$? -eq 1
+
+test: lint types layers unit
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+layers: $(STAMP)
+	$(BIN)/lint-imports
+
+unit: $(STAMP)
+	$(BIN)/python -m pytest
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .kcheck .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,5 @@
+"""``python -m kcheck``."""
+
+from kcheck.cli import main
+
+main()

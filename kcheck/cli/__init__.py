@@ -1,0 +1,89 @@
+"""The command line. Only click is imported at the top: ``kcheck --help`` loads neither hypothesis, rich nor torch."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from pathlib import Path
+
+import click
+
+import kcheck
+from kcheck.errors import KcheckError
+from kcheck.store import DEFAULT_ROOT
+
+_COMMANDS = {
+    "fuzz": ("fuzz", "Run targets over generated layouts and sizes."),
+    "replay": ("replay", "Run the case of a finding again."),
+    "show": ("show", "Draw the layouts of a case."),
+    "list": ("listing", "List targets."),
+    "doctor": ("doctor", "Say what can be checked on this machine."),
+}
+
+
+class _Commands(click.Group):
+    """Subcommands that are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = importlib.import_module(f"kcheck.cli.{_COMMANDS[cmd_name][0]}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(kcheck.__version__, prog_name="kcheck")
+def cli() -> None:
+    r"""Find the bugs that GPU kernel test suites miss: wrong strides, wrong offsets, reads outside a view.
+
+    \b
+    Exit codes: 0 nothing found · 1 findings · 2 usage or configuration ·
+    3 could not check · 4 internal error · 5 no target · 130 interrupted
+    """
+
+
+def main() -> None:
+    """Run the command line; every error is one sentence and an exit code."""
+    try:
+        sys.exit(cli.main(standalone_mode=False) or 0)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except KcheckError as error:
+        _say(str(error))
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stdout = None  # nobody reads on; do not fail again at exit
+        sys.exit(0)
+    except Exception as error:
+        _say(f"internal error: {type(error).__name__}: {error}; {_keep_traceback()}")
+        sys.exit(4)
+
+
+def _say(sentence: str) -> None:
+    click.echo(f"kcheck: {sentence}", err=True)
+
+
+def _keep_traceback() -> str:
+    """Write the traceback to a file; nobody wants it on the screen, the bug report needs it."""
+    path = Path(DEFAULT_ROOT) / "internal-error.txt"
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(traceback.format_exc())
+    except OSError:
+        return "the traceback could not be written"
+    return f"please report it with {path}"

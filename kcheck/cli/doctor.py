@@ -1,0 +1,73 @@
+"""``kcheck doctor``: what this machine has, and what can be checked on it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+from pathlib import Path
+
+import click
+
+from kcheck.cli import options
+from kcheck.errors import KcheckError
+from kcheck.store import Store
+
+_PACKAGES = ("torch", "triton", "numpy", "hypothesis", "click", "rich")
+
+
+@click.command("doctor")
+@options.directory
+def command(directory: Path) -> int:
+    """Say what can be checked on this machine. Exit code 3 if kernels cannot run here at all."""
+    click.echo(f"python      {platform.python_version()} on {platform.system()} {platform.machine()}")
+    for name in _PACKAGES:
+        click.echo(f"{name:<11} {_version(name)}")
+    click.echo(f"GPU         {_gpu()}")
+    click.echo(f"sanitizer   {_sanitizer()}")
+    works, sentence = _interpreter(directory)
+    click.echo(f"interpret   {sentence}")
+    click.echo("")
+    click.echo(f"fuzz on the CPU interpreter with the view check: {'yes' if works else 'no'}")
+    click.echo("fuzz on a GPU: no, this version of kcheck has no cuda backend")
+    click.echo("sanitize (compute-sanitizer): no, this version of kcheck does not drive it")
+    return 0 if works else 3
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _gpu() -> str:
+    try:
+        import torch
+    except ImportError as error:
+        return f"unknown: torch cannot be imported ({error})"
+    if not torch.cuda.is_available():
+        return "none that torch can use"
+    count = torch.cuda.device_count()
+    return (
+        f"{torch.cuda.get_device_name(0)}, sm_{''.join(map(str, torch.cuda.get_device_capability(0)))}, {count} in all"
+    )
+
+
+def _sanitizer() -> str:
+    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    found = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=str(Path(home) / "bin"))
+    return found or "no compute-sanitizer in PATH or CUDA_HOME"
+
+
+def _interpreter(directory: Path) -> tuple[bool, str]:
+    """Start a worker, as fuzz does."""
+    from kcheck.client import Client
+
+    try:
+        with Client("interpret", Store(directory).open().log) as client:
+            versions = client.versions
+    except KcheckError as error:
+        return False, str(error)
+    return True, f"works with triton {versions['triton']} and torch {versions['torch']}"

@@ -1,0 +1,27 @@
+"""``kcheck list``: what there is to run."""
+
+from __future__ import annotations
+
+import click
+
+from kcheck.errors import NoTargetError
+
+
+@click.command("list")
+@click.argument("targets", nargs=-1)
+def command(targets: tuple[str, ...]) -> int:
+    """List TARGETS (as for fuzz), and the built-in ones."""
+    from kcheck import loader
+
+    try:
+        for one in loader.select(targets):
+            kernels = ", ".join(one.target.kernels) or "any kernel"
+            click.echo(f"{one.spec}({', '.join(one.target.parameters)})  {kernels}")
+    except NoTargetError as error:
+        if targets:
+            raise
+        click.echo(f"kcheck: {error}", err=True)
+    if not targets:
+        for name in loader.builtin_names():
+            click.echo(f"{loader.BUILTIN}{name}")
+    return 0

@@ -1,0 +1,311 @@
+"""The supervisor's side of the workers: start, ask, kill, replace. Never imports `kcheck.worker`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import kcheck
+from kcheck.case import Case
+from kcheck.document import case_to_json
+from kcheck.errors import WorkerError
+from kcheck.events import CaseVerdict
+from kcheck.findings import Finding, Kind
+from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed, ChannelTimeout, Judgement
+
+START_TIMEOUT_S = 120.0
+_STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_LIBRARIES = ("/torch/", "/triton/", "/kcheck/", "/numpy/")
+
+
+class _Lost(Exception):
+    """A worker is gone.
+
+    Args:
+        signal_number: What killed it; 0 if it exited by itself.
+        code: Its exit code otherwise.
+    """
+
+    def __init__(self, code: int) -> None:
+        self.signal_number = -code if code < 0 else 0
+        self.code = code
+
+    def __str__(self) -> str:
+        if self.signal_number:
+            return f"it was killed by {signal.Signals(self.signal_number).name}"
+        return f"it exited with code {self.code}"
+
+
+class Client:
+    """A zygote and one worker of it, replaced whenever it is lost.
+
+    Args:
+        backend: Where kernels run.
+        log: File for what user code prints.
+        case_timeout: Seconds that one case may take.
+        on_replaced: Called with the cause and the seconds until the new worker was ready.
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        log: Path,
+        *,
+        case_timeout: float = 20.0,
+        on_replaced: Callable[[str, float], None] | None = None,
+    ) -> None:
+        self.case_timeout = case_timeout
+        self.on_replaced = on_replaced
+        self._log = log
+        self._loaded: set[str] = set()
+        self._worker: Channel | None = None
+        self._pid = 0
+        self._interrupted = False
+        self._ready: dict[str, Any] | None = None
+        ours, theirs = socket.socketpair()
+        with log.open("ab") as output, theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "kcheck.worker", str(theirs.fileno()), backend],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=_environment(),
+                start_new_session=True,  # a Ctrl-C in the terminal is for the supervisor alone
+            )
+        self._control = Channel(ours)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def interrupt(self) -> None:
+        """End the case in flight, from another thread: the worker is killed and not replaced.
+
+        The call of `judge` in flight returns could-not-check.
+        """
+        self._interrupted = True
+        if self._pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End the worker and the zygote."""
+        if self._worker is not None:
+            self._worker.close()
+        self._control.close()
+        try:
+            self._process.wait(2.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions in the worker.
+
+        Raises:
+            WorkerError: No worker could be started.
+        """
+        return dict(self._wait_ready()["versions"])
+
+    def load(self, spec: str) -> None:
+        """Have the zygote import a target.
+
+        Raises:
+            WorkerError: It cannot.
+        """
+        self._wait_ready()
+        if spec not in self._loaded:
+            self._request({"op": "load", "target": spec})
+            self._loaded.add(spec)
+            self._drop()  # a worker forked earlier does not know the target
+
+    def judge(self, spec: str, case: Case, dense: Iterable[str] = ()) -> Judgement:
+        """Have a case judged; a worker that dies or hangs over it is replaced.
+
+        A crash or a timeout is a finding only if a fresh worker shows it again. A worker killed from outside
+        (SIGKILL) is no evidence against the kernel.
+
+        Args:
+            spec: A loaded target.
+            case: What to run.
+            dense: Views to be made contiguous.
+
+        Raises:
+            WorkerError: No worker could be started, or one does not speak the protocol.
+        """
+        request = {"op": "run", "target": spec, "case": case_to_json(case), "dense": sorted(dense)}
+        answer = self._attempt(request)
+        if answer.verdict is not CaseVerdict.FINDINGS or answer.findings[0].kind not in (Kind.CRASH, Kind.TIMEOUT):
+            return answer
+        again = self._attempt(request)
+        if again.findings and again.findings[0].kind is answer.findings[0].kind:
+            return again
+        if again.verdict is CaseVerdict.COULD_NOT_CHECK:
+            return again
+        reason = f"{answer.findings[0].message}; a second worker did not repeat it"
+        return Judgement(CaseVerdict.COULD_NOT_CHECK, reason)
+
+    def _attempt(self, request: dict[str, Any]) -> Judgement:
+        """Ask once; a worker killed from outside does not count."""
+        kills = 0
+        while True:
+            mark = self._log.stat().st_size
+            try:
+                return Judgement.from_json(self._ask(request))
+            except ChannelTimeout:
+                return self._timed_out(mark)
+            except _Lost as lost:
+                if self._interrupted:
+                    return Judgement(CaseVerdict.COULD_NOT_CHECK, "interrupted")
+                if lost.signal_number == signal.SIGKILL:
+                    kills += 1
+                    if kills < 3:
+                        continue
+                    reason = "the worker was killed from outside three times (out of memory?)"
+                    return Judgement(CaseVerdict.COULD_NOT_CHECK, reason)
+                return self._crashed(lost, mark)
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One request to the worker.
+
+        Raises:
+            ChannelTimeout: It did not answer in time.
+            _Lost: It is gone; another one is ready.
+        """
+        worker = self._worker or self._fork()
+        try:
+            worker.send(request)
+            return worker.receive(self.case_timeout)
+        except ChannelClosed:
+            raise self._replace() from None
+
+    def _timed_out(self, mark: int) -> Judgement:
+        os.kill(self._pid, signal.SIGUSR1)  # faulthandler writes the stack into the log
+        time.sleep(0.05)
+        file, line = self._stack(mark)
+        os.kill(self._pid, signal.SIGKILL)
+        self._replace(f"a case took longer than {self.case_timeout:g} s")
+        where = f"; it was at {file}:{line}" if file else ""
+        finding = Finding(
+            kind=Kind.TIMEOUT,
+            message=f"the case did not end within {self.case_timeout:g} s{where}",
+            file=file,
+            line=line,
+            source=_source_line(file, line),
+        )
+        return Judgement(CaseVerdict.FINDINGS, findings=(finding,))
+
+    def _crashed(self, lost: _Lost, mark: int) -> Judgement:
+        file, line = self._stack(mark)
+        where = f" at {file}:{line}" if file else ""
+        finding = Finding(
+            kind=Kind.CRASH,
+            message=f"the worker process died{where}: {lost}",
+            file=file,
+            line=line,
+            source=_source_line(file, line),
+        )
+        return Judgement(CaseVerdict.FINDINGS, findings=(finding,))
+
+    def _stack(self, mark: int) -> tuple[str, int]:
+        """Innermost frame of user code in what was written to the log since `mark`; ``("", 0)`` if there is none."""
+        with self._log.open("rb") as log:
+            log.seek(mark)
+            text = log.read(1 << 16).decode(errors="replace")
+        for found in _STACK_LINE.finditer(text):
+            if not any(part in found["file"] for part in _LIBRARIES):
+                return found["file"], int(found["line"])
+        return "", 0
+
+    def _replace(self, cause: str = "") -> _Lost:
+        """Bury the worker and have another one ready.
+
+        Returns:
+            How it ended.
+        """
+        began = time.perf_counter()
+        ended = self._request({"op": "ended", "pid": self._pid})
+        lost = _Lost(int(ended["code"]))
+        self._forget()
+        self._fork()
+        if self.on_replaced is not None:
+            self.on_replaced(cause or str(lost), time.perf_counter() - began)
+        return lost
+
+    def _drop(self) -> None:
+        """End the worker in peace."""
+        if self._worker is not None:
+            self._worker.close()
+            self._request({"op": "ended", "pid": self._pid})
+            self._forget()
+
+    def _forget(self) -> None:
+        if self._worker is not None:
+            self._worker.close()
+        self._worker, self._pid = None, 0
+
+    def _fork(self) -> Channel:
+        self._wait_ready()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._pid = int(self._request({"op": "fork"}, (theirs.fileno(),))["pid"])
+        self._worker = Channel(ours)
+        return self._worker
+
+    def _wait_ready(self) -> dict[str, Any]:
+        if self._ready is None:
+            self._ready = self._receive()
+            if self._ready.get("protocol") != PROTOCOL_VERSION:
+                raise WorkerError("the worker is of another kcheck version; reinstall kcheck")
+        return self._ready
+
+    def _request(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> dict[str, Any]:
+        try:
+            self._control.send(message, fds)
+        except ChannelClosed:
+            raise self._dead() from None
+        return self._receive()
+
+    def _receive(self) -> dict[str, Any]:
+        try:
+            answer = self._control.receive(START_TIMEOUT_S)
+        except ChannelTimeout:
+            raise WorkerError(f"the worker process did not answer within {START_TIMEOUT_S:g} s") from None
+        except ChannelClosed:
+            raise self._dead() from None
+        if "error" in answer:
+            raise WorkerError(str(answer["error"]))
+        return answer
+
+    def _dead(self) -> WorkerError:
+        """The zygote is gone: say what it left in the log."""
+        code = self._process.wait()
+        tail = self._log.read_text(errors="replace").strip().splitlines()[-1:]
+        return WorkerError(f"the worker process ended with code {code}: {''.join(tail) or 'it left no message'}")
+
+
+def _environment() -> dict[str, str]:
+    """The environment of the worker: kcheck importable from where this process has it."""
+    root = str(Path(kcheck.__file__).resolve().parent.parent)
+    known = os.environ.get("PYTHONPATH", "")
+    return os.environ | {"PYTHONPATH": f"{known}{os.pathsep}{root}" if known else root}
+
+
+def _source_line(file: str, line: int) -> str:
+    try:
+        return Path(file).read_text().splitlines()[line - 1].strip()
+    except (OSError, IndexError, UnicodeDecodeError):
+        return ""

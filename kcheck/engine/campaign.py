@@ -1,0 +1,123 @@
+"""A campaign: targets one after another, in a thread, told as a stream of events."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kcheck.client import Client
+from kcheck.engine.attribute import tell_symptoms
+from kcheck.engine.outcome import result
+from kcheck.engine.search import random_rounds
+from kcheck.engine.settings import Settings
+from kcheck.engine.sweep import learn, sweep
+from kcheck.engine.turn import Stop, Turn
+from kcheck.errors import CouldNotCheck
+from kcheck.events import Event, RunDone, RunStarted, TargetDone, TargetResult, TargetStarted, WorkerReplaced
+from kcheck.store import Store
+from kcheck.target import Target
+
+_QUEUE_SIZE = 256  # the engine waits when the reports cannot keep up
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A target to run.
+
+    Attributes:
+        target: The target.
+        spec: How the user names it; the worker loads it by this.
+    """
+
+    target: Target
+    spec: str
+
+
+class Campaign:
+    """A run over targets.
+
+    Args:
+        targets: What to run, in order.
+        client: The workers; stays open.
+        store: Where cases and findings are kept.
+        settings: Budgets and pins.
+        backend: Name of the backend, for reports.
+    """
+
+    def __init__(
+        self, targets: Sequence[Selected], client: Client, store: Store, settings: Settings, backend: str
+    ) -> None:
+        self._targets, self._client, self._store = targets, client, store
+        self._settings, self._backend = settings, backend
+        self._events: queue.Queue[Event | BaseException | None] = queue.Queue(_QUEUE_SIZE)
+        self._stop = threading.Event()
+        self._current = ""
+
+    def interrupt(self) -> None:
+        """End the run soon; what was found is kept and reported."""
+        self._stop.set()
+        self._client.interrupt()
+
+    def run(self) -> Iterator[Event]:
+        """Run, and yield events until `RunDone`.
+
+        Raises:
+            KcheckError: The run itself failed (no worker could be started, say).
+        """
+        thread = threading.Thread(target=self._work, name="kcheck engine", daemon=True)
+        thread.start()
+        try:
+            while (event := self._events.get()) is not None:
+                if isinstance(event, BaseException):
+                    raise event
+                yield event
+        finally:
+            self._stop.set()
+
+    def _emit(self, event: Event) -> None:
+        self._events.put(event)
+
+    def _work(self) -> None:
+        try:
+            self._run_targets()
+        except BaseException as error:
+            self._events.put(error)
+        self._events.put(None)
+
+    def _run_targets(self) -> None:
+        began = time.monotonic()
+        self._client.on_replaced = lambda cause, seconds: self._emit(WorkerReplaced(self._current, cause, seconds))
+        names = tuple(one.target.name for one in self._targets)
+        self._emit(RunStarted(names, self._backend, self._settings.seed, self._client.versions))
+        results: list[TargetResult] = []
+        for one in self._targets:
+            if self._stop.is_set():
+                break
+            self._current = one.target.name
+            self._emit(TargetStarted(one.target.name))
+            results.append(self._run_target(one))
+            self._emit(TargetDone(results[-1]))
+        self._store.idle()
+        self._emit(RunDone(tuple(results), self._stop.is_set(), time.monotonic() - began))
+
+    def _run_target(self, one: Selected) -> TargetResult:
+        turn = Turn(one.target, one.spec, self._client, self._store, self._settings, self._emit, self._stop.is_set)
+        failure = ""
+        try:
+            self._client.load(one.spec)
+            turn.start()
+            self._phases(turn)
+        except Stop:
+            pass
+        except CouldNotCheck as error:
+            failure = str(error)
+        return result(turn, tell_symptoms(turn), failure, self._stop.is_set())
+
+    def _phases(self, turn: Turn) -> None:
+        if self._settings.sweep:
+            sweep(turn)
+        first = learn(turn)
+        random_rounds(turn, first.record.learn_slots(first.case.drawn))

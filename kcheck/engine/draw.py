@@ -1,0 +1,100 @@
+"""Drawing cases under a plan."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+from hypothesis.strategies import SearchStrategy
+
+from kcheck.case import Case
+from kcheck.errors import InvalidDocument, SpecError
+from kcheck.plan import Drawing, Plan, drawing
+from kcheck.target import Target
+
+# Cases may be slow, big or rarely valid; that is the target's business. No deadline: a first case pays for imports.
+QUIET: dict[str, Any] = {
+    "deadline": None,
+    "suppress_health_check": list(HealthCheck),
+    "verbosity": Verbosity.quiet,
+    "print_blob": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A case and the record of how it was drawn."""
+
+    case: Case
+    record: Drawing
+
+
+def planned(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> SearchStrategy[Drawn]:
+    """The target's cases under a plan.
+
+    Args:
+        target: Whose cases.
+        plan: What is pinned.
+        slots: Which argument each tensor draw becomes, from an earlier case.
+
+    Returns:
+        A strategy; drawing from it raises SpecError where the target's own strategy fails.
+    """
+
+    @st.composite
+    def draw_planned(draw: st.DrawFn) -> Drawn:
+        with drawing(Drawing(plan, slots)) as record:
+            case = draw(target.cases)
+        if not isinstance(case, Case):
+            raise SpecError(
+                f"{target.file}:{target.line}: cases yields a {type(case).__name__}; expected kcheck.Case(...)"
+            )
+        return Drawn(case, record)
+
+    return draw_planned()
+
+
+def simplest(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> Drawn | None:
+    """The simplest case under a plan: Hypothesis tries it first.
+
+    Returns:
+        None if the strategy rejects what the plan asks for.
+
+    Raises:
+        SpecError: The target's strategy fails, or yields nothing at all.
+    """
+    drawn: list[Drawn] = []
+
+    @settings(max_examples=1, database=None, phases=[Phase.generate], **QUIET)
+    @given(planned(target, plan, slots))
+    def take(one: Drawn) -> None:
+        drawn.append(one)
+
+    try:
+        take()
+    except Unsatisfiable:
+        pass
+    except (SpecError, InvalidDocument, Exception) as error:
+        raise spec_error(target, error) from None
+    return drawn[0] if drawn else None
+
+
+def spec_error(target: Target, error: Exception) -> SpecError:
+    """An exception of the case strategy, with file and line."""
+    if isinstance(error, SpecError):
+        return error
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "/hypothesis/" not in f.filename and "/kcheck/" not in f.filename] or frames[-1:]
+    text = f"{error}" if isinstance(error, InvalidDocument) else f"{type(error).__name__}: {error}"
+    return SpecError(f"{own[-1].filename}:{own[-1].lineno}: the case strategy of {target.name} raised {text}")
+
+
+def merged(base: Plan, **changes: Any) -> Plan:
+    """A plan with more pins; those of `base` win."""
+    pins = {**changes.pop("pins", {}), **base.pins}
+    layouts = {**changes.pop("layouts", {}), **base.layouts}
+    return replace(base, pins=pins, layouts=layouts, **changes)

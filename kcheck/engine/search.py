@@ -1,0 +1,165 @@
+"""Phase 2, random cases in rounds, and shrinking: each round raises one bug, as its own exception class."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hypothesis import Phase as HypothesisPhase
+from hypothesis import given, seed, settings
+from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
+from hypothesis.errors import Flaky, Unsatisfiable
+
+from kcheck.case import Case
+from kcheck.engine.attribute import discover
+from kcheck.engine.draw import QUIET, Drawn, planned, spec_error
+from kcheck.engine.turn import Stop, Turn, weight
+from kcheck.errors import KcheckError
+from kcheck.events import Phase, PhaseStarted
+from kcheck.findings import Finding, Kind
+from kcheck.plan import Plan
+
+PURSUIT_EXAMPLES = 200  # random tries to meet a known bug again, for Hypothesis to shrink
+_ROUND_PHASES = (HypothesisPhase.reuse, HypothesisPhase.generate, HypothesisPhase.shrink)
+
+
+class _Found(Exception):
+    """Base of the exceptions that tell Hypothesis of a bug; each bug has a class of its own."""
+
+
+class _Round:
+    """One Hypothesis run that looks for one bug.
+
+    Args:
+        turn: The target's turn.
+        goal: The bug to look for; None takes the first new one.
+    """
+
+    def __init__(self, turn: Turn, goal: Finding | None = None) -> None:
+        self.turn = turn
+        self.best: tuple[Finding, Case] | None = None
+        self._raises: type[_Found] | None = None
+        self._fingerprint, self._rank = "", 0
+        if goal is not None:
+            self._aim(goal)
+
+    def _aim(self, goal: Finding) -> None:
+        self._fingerprint, self._rank = self.turn.fingerprint(goal), goal.severity.rank
+        self._raises = type(f"Found_{self._fingerprint}", (_Found,), {})
+
+    def test(self, drawn: Drawn) -> None:
+        """Judge one case; raise if it shows the goal."""
+        judgement = self.turn.judge(drawn.case)
+        if self._raises is None:
+            news = self.turn.news(judgement)
+            if not news:
+                return
+            self._aim(news[0])
+            self.turn.phase = Phase.SHRINK
+            self.turn.deadline = max(self.turn.deadline, time.monotonic() + self.turn.settings.shrink_time)
+            self.turn.emit(PhaseStarted(self.turn.target.name, Phase.SHRINK))
+        finding = self.turn.showing(judgement, self._fingerprint, self._rank)
+        if finding is not None and self._raises is not None:
+            if self.best is None or weight(drawn.case) <= weight(self.best[1]):
+                self.best = finding, drawn.case
+            raise self._raises
+
+    def run(self, plan: Plan, slots: tuple[str, ...], examples: int, database: ExampleDatabase | None) -> bool:
+        """Draw until the goal is met and shrunk, or the examples are used up.
+
+        Returns:
+            Shrinking came to its end.
+
+        Raises:
+            Stop: The budget is used up; `best` holds what was found until then.
+            SpecError: The case strategy failed.
+        """
+        test = given(planned(self.turn.target, plan, slots))(self.test)
+        test = settings(max_examples=examples, database=database, phases=_ROUND_PHASES, **QUIET)(test)
+        try:
+            seed(self.turn.settings.seed)(test)()
+        except (_Found, Flaky):
+            return True
+        except Unsatisfiable:
+            return False
+        except KcheckError:
+            raise
+        except Exception as error:
+            raise spec_error(self.turn.target, error) from None
+        return False
+
+
+def pursue(turn: Turn, finding: Finding, plan: Plan, slots: tuple[str, ...]) -> None:
+    """Shrink a finding that the sweep met: let Hypothesis meet it again under the same layout pins.
+
+    Args:
+        turn: The target's turn.
+        finding: What was met.
+        plan: Pins under which it was met; dimensions are free.
+        slots: Argument of each tensor draw.
+
+    Raises:
+        Stop: The budget is used up; the finding is kept all the same.
+    """
+    turn.phase = Phase.SHRINK
+    turn.emit(PhaseStarted(turn.target.name, Phase.SHRINK))
+    one = _Round(turn, finding)
+    with _shrinking_time(turn, finding):
+        try:
+            minimal = one.run(plan, slots, PURSUIT_EXAMPLES, None)
+        except Stop:
+            _keep(turn, one, finding, minimal=False)
+            raise
+    _keep(turn, one, finding, minimal)
+
+
+def random_rounds(turn: Turn, slots: tuple[str, ...]) -> None:
+    """Draw random cases until the budget is used up; every round ends with one more bug, or with none.
+
+    Raises:
+        Stop: The budget is used up, or the user stopped the run.
+    """
+    plan = turn.settings.plan
+    database = DirectoryBasedExampleDatabase(turn.store.examples(turn.spec))
+    left = turn.settings.max_examples
+    while left > 0:
+        turn.phase = Phase.RANDOM
+        turn.emit(PhaseStarted(turn.target.name, Phase.RANDOM, left))
+        before, deadline = turn.drawn, turn.deadline
+        one = _Round(turn)
+        try:
+            minimal = one.run(plan, slots, left, database)
+        except Stop:
+            _keep(turn, one, None, minimal=False)
+            raise
+        turn.deadline = deadline
+        if one.best is None:
+            break
+        _keep(turn, one, None, minimal)
+        left -= max(1, turn.drawn - before)
+    for bug in list(turn.bugs.values()):  # seen while another one was shrunk
+        if turn.is_news(bug.finding):
+            pursue(turn, bug.finding, plan, slots)
+
+
+def _keep(turn: Turn, one: _Round, met: Finding | None, minimal: bool) -> None:
+    """Make a discovery of a round's best case, or of the best case seen at all."""
+    if one.best is not None:
+        discover(turn, *one.best, minimal)
+    elif met is not None:
+        bug = turn.bugs[turn.fingerprint(met)]
+        discover(turn, bug.finding, bug.case, minimal)
+
+
+@contextmanager
+def _shrinking_time(turn: Turn, finding: Finding) -> Iterator[None]:
+    """Time of its own for a shrink; a bug that shows as a timeout is shrunk under a shorter one."""
+    deadline, timeout = turn.deadline, turn.client.case_timeout
+    turn.deadline = max(deadline, time.monotonic() + turn.settings.shrink_time)
+    if finding.kind is Kind.TIMEOUT:
+        turn.client.case_timeout = min(timeout, turn.patience)
+    try:
+        yield
+    finally:
+        turn.deadline, turn.client.case_timeout = deadline, timeout

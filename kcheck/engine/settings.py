@@ -1,0 +1,30 @@
+"""What a run is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kcheck.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Budgets and pins of a run.
+
+    Attributes:
+        max_examples: Random cases per target, those of shrinking not counted.
+        max_time: Seconds per target, start-up not counted; a shrink that has begun may take `shrink_time` more.
+        shrink_time: Seconds to shrink one bug.
+        seed: Seed of everything drawn at random.
+        plan: Pins for the whole run.
+        sweep: Walk through layouts and boundary sizes first.
+        case_timeout: Seconds that one case may take.
+    """
+
+    max_examples: int = 500
+    max_time: float = 60.0
+    shrink_time: float = 30.0
+    seed: int = 0
+    plan: Plan = field(default_factory=Plan)
+    sweep: bool = True
+    case_timeout: float = 20.0

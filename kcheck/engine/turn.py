@@ -1,0 +1,201 @@
+"""One target's turn: judging cases, and keeping account of what they showed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from kcheck.case import Case
+from kcheck.client import Client
+from kcheck.engine.settings import Settings
+from kcheck.events import CaseDone, CaseVerdict, Cell, Discovery, Event, Phase
+from kcheck.findings import Finding
+from kcheck.layout import LayoutKind
+from kcheck.protocol import Judgement
+from kcheck.store import Store
+from kcheck.target import Target
+
+
+class Stop(BaseException):
+    """The budget is used up, or the user stopped the run. A BaseException, so that Hypothesis lets it through."""
+
+
+@dataclass(slots=True)
+class Bug:
+    """Everything seen of one fingerprint.
+
+    Attributes:
+        finding: As the best case shows it.
+        case: The best case: the smallest with the gravest severity.
+        kinds: Layout kinds of the argument, over all cases.
+        seen: Cases that showed it.
+        judged: In the order of judging, for choosing the smallest.
+    """
+
+    finding: Finding
+    case: Case
+    kinds: set[LayoutKind] = field(default_factory=set)
+    seen: int = 0
+
+
+class Turn:
+    """One target's turn.
+
+    Args:
+        target: What is tested.
+        spec: How the user names it.
+        client: The workers.
+        store: Where cases and findings are kept.
+        settings: Budgets.
+        emit: Where events go.
+        stopped: Whether the user stopped the run.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        spec: str,
+        client: Client,
+        store: Store,
+        settings: Settings,
+        emit: Callable[[Event], None],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self.target, self.spec, self.settings, self.emit = target, spec, settings, emit
+        self.client, self.store, self.stopped = client, store, stopped
+        self.phase = Phase.SWEEP
+        self.began = time.monotonic()
+        self.deadline = self.began + settings.max_time
+        self.counts: Counter[CaseVerdict] = Counter()
+        self.launches: Counter[str] = Counter()
+        self.rejections: Counter[str] = Counter()
+        self.unchecked: Counter[str] = Counter()
+        self.constants: Counter[str | None] = Counter()
+        self.exempt = 0
+        self.bugs: dict[str, Bug] = {}
+        self.discoveries: dict[str, Discovery] = {}
+        self.matrix: dict[str, dict[LayoutKind, Cell]] = {}
+        self.strided_accepted: set[str] = set()
+        self.strided_declined: dict[str, str] = {}
+        self.drawn = 0
+        self._judgements: dict[str, Judgement] = {}
+        self._seconds: list[float] = []
+
+    def start(self) -> None:
+        """Begin to count the time; loading the target is over."""
+        self.began = time.monotonic()
+        self.deadline = self.began + self.settings.max_time
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which a case that never ends can be told from a slow one of this target."""
+        return max(1.0, 20 * max(self._seconds, default=1.0))
+
+    def judge(self, case: Case) -> Judgement:
+        """Have a case judged, once; count it and report it.
+
+        Raises:
+            Stop: The turn is over.
+        """
+        if self.phase is Phase.RANDOM:
+            self.drawn += 1
+        known = self._judgements.get(case.key)
+        if known is not None:
+            return known
+        self.check_time()
+        began = time.perf_counter()
+        self.store.running(self.spec, case)
+        judgement = self.client.judge(self.spec, case)
+        if self.stopped():
+            raise Stop
+        self._judgements[case.key] = judgement
+        self._count(case, judgement)
+        seconds = time.perf_counter() - began
+        if judgement.verdict is CaseVerdict.MATCH:
+            self._seconds.append(seconds)
+        self.emit(CaseDone(self.target.name, self.phase, judgement.verdict, seconds))
+        return judgement
+
+    def check_time(self) -> None:
+        """End the turn when its time is up.
+
+        Raises:
+            Stop: It is.
+        """
+        if self.stopped() or time.monotonic() > self.deadline:
+            raise Stop
+
+    def fingerprint(self, finding: Finding) -> str:
+        """Identity of a finding of this target."""
+        return finding.fingerprint(self.target.name)
+
+    def showing(self, judgement: Judgement, fingerprint: str, rank: int) -> Finding | None:
+        """The finding of that fingerprint in a judgement, at least as grave as `rank`."""
+        for finding in judgement.findings:
+            if finding.severity.rank <= rank and self.fingerprint(finding) == fingerprint:
+                return finding
+        return None
+
+    def news(self, judgement: Judgement) -> list[Finding]:
+        """Findings that no discovery covers yet, gravest first."""
+        return [finding for finding in judgement.findings if self.is_news(finding)]
+
+    def is_news(self, finding: Finding) -> bool:
+        """Whether no discovery covers a finding: none of its fingerprint, or only a milder one."""
+        known = self.discoveries.get(self.fingerprint(finding))
+        return known is None or finding.severity.rank < known.finding.severity.rank
+
+    def _count(self, case: Case, judgement: Judgement) -> None:
+        self.counts[judgement.verdict] += 1
+        self.launches.update(judgement.launches)
+        self.exempt += judgement.exempt
+        if judgement.verdict is CaseVerdict.REJECTED:
+            self.rejections[judgement.reason] += 1
+        elif judgement.reason:
+            self.unchecked[judgement.reason] += 1
+        if judgement.verdict in (CaseVerdict.MATCH, CaseVerdict.FINDINGS) and not judgement.exempt:
+            self.constants[judgement.constant] += 1
+        self._note_strided(case, judgement)
+        for finding in judgement.findings:
+            self._note_bug(case, finding)
+        if judgement.verdict is CaseVerdict.MATCH:
+            for name, view in case.views.items():
+                self.mark(name, view.kinds, Cell.MATCH)
+
+    def _note_strided(self, case: Case, judgement: Judgement) -> None:
+        """Which arguments were accepted, and which declined, in a layout that is not contiguous."""
+        strided = [name for name, view in case.views.items() if not view.layout.is_contiguous]
+        if judgement.verdict in (CaseVerdict.MATCH, CaseVerdict.FINDINGS):
+            self.strided_accepted.update(strided)
+        elif judgement.layout_rejected:
+            self.strided_declined.update(dict.fromkeys(strided, judgement.reason))
+
+    def _note_bug(self, case: Case, finding: Finding) -> None:
+        bug = self.bugs.setdefault(self.fingerprint(finding), Bug(finding, case))
+        bug.seen += 1
+        view = case.views.get(finding.argument)
+        if view is not None:
+            bug.kinds |= view.kinds
+        if view is not None and finding.parameter:  # found at the access itself
+            self.mark(finding.argument, view.kinds, Cell.FINDING)
+        if (finding.severity.rank, weight(case)) < (bug.finding.severity.rank, weight(bug.case)):
+            bug.finding, bug.case = finding, case
+
+    def mark(self, argument: str, kinds: Iterable[LayoutKind], cell: Cell) -> None:
+        """Enter a result into the layout matrix; what weighs more stays."""
+        row = self.matrix.setdefault(argument, {})
+        for kind in kinds:
+            row[kind] = min(cell, row.get(kind, cell), key=_CELL_ORDER.index)
+
+
+_CELL_ORDER = (Cell.FINDING, Cell.MATCH, Cell.COULD_NOT_CHECK, Cell.REJECTED, Cell.NOT_TRIED)
+
+
+def weight(case: Case) -> tuple[int, int]:
+    """Size of a case, for choosing the smaller one: elements of all views, then of all backings."""
+    return (
+        sum(view.layout.numel for view in case.views.values()),
+        sum(backing.numel for backing in case.backings.values()),
+    )

@@ -1,0 +1,207 @@
+"""What a run reports while it goes on. The engine yields these; reports consume them."""
+
+from __future__ import annotations
+
+import enum
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kcheck.case import Case
+from kcheck.findings import Finding
+from kcheck.layout import LayoutKind
+
+
+class CaseVerdict(enum.StrEnum):
+    """Verdict of one case."""
+
+    MATCH = "match"
+    REJECTED = "rejected"
+    FINDINGS = "findings"
+    COULD_NOT_CHECK = "could-not-check"
+
+
+class Cell(enum.StrEnum):
+    """One cell of the layout matrix: what became of an argument in a layout of some kind."""
+
+    MATCH = "match"
+    REJECTED = "rejected"
+    FINDING = "finding"
+    COULD_NOT_CHECK = "could-not-check"
+    NOT_TRIED = "not tried"
+
+
+class Phase(enum.StrEnum):
+    """Part of a target's run."""
+
+    SWEEP = "sweep"
+    RANDOM = "random"
+    SHRINK = "shrink"
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """One bug: a finding with its minimal case and the way to replay it.
+
+    Attributes:
+        target: Name of the target.
+        spec: How the user named the target's source, to be given to ``kcheck replay``.
+        finding: The finding as the minimal case shows it.
+        fingerprint: Identity, 12 hexadecimal digits.
+        case: The minimal case.
+        layout_kinds: Kinds of the argument's layout in all cases that showed the bug.
+        seen: Cases that showed it.
+        culprit: The argument whose layout alone decides: with it made contiguous the finding is gone. ``""``: none.
+        related: Other findings with the same cause, not counted on their own.
+        minimal: Shrinking came to its end (False: it was interrupted).
+        directory: Where findings are kept, if it is not the usual place.
+    """
+
+    target: str
+    spec: str
+    finding: Finding
+    fingerprint: str
+    case: Case
+    layout_kinds: tuple[LayoutKind, ...] = ()
+    seen: int = 1
+    culprit: str = ""
+    related: tuple[Finding, ...] = ()
+    minimal: bool = True
+    directory: str = ""
+
+    @property
+    def replay(self) -> str:
+        """The command that runs the minimal case again.
+
+        It names the target: a saved file is data and is not trusted to name code. Built-in targets need no name.
+        """
+        parts = ["kcheck", "replay", self.fingerprint]
+        if not self.spec.startswith("builtin:"):
+            parts += ["--target", self.spec]
+        if self.directory:
+            parts += ["--dir", self.directory]
+        return shlex.join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetResult:
+    """Outcome of one target.
+
+    Attributes:
+        name: Name of the target.
+        verdict: MATCH, FINDINGS or COULD_NOT_CHECK (never REJECTED).
+        reasons: Why it could not be checked, a sentence each; may stand beside findings.
+        notes: What the reader should know although nothing failed, a sentence each.
+        cases: Cases by verdict.
+        seconds: Wall time.
+        matrix: Argument → layout kind → cell.
+        discoveries: Bugs found, gravest first.
+        launches: Launches by kernel.
+    """
+
+    name: str
+    verdict: CaseVerdict
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    cases: Mapping[CaseVerdict, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    matrix: Mapping[str, Mapping[LayoutKind, Cell]] = field(default_factory=dict)
+    discoveries: tuple[Discovery, ...] = ()
+    launches: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """The run begins.
+
+    Attributes:
+        targets: Names of the targets, in order.
+        backend: ``interpret`` or ``cuda``.
+        seed: Seed of the whole run.
+        versions: Package → version.
+    """
+
+    targets: tuple[str, ...]
+    backend: str
+    seed: int
+    versions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStarted:
+    """A target's turn begins."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStarted:
+    """A phase of a target begins.
+
+    Attributes:
+        total: Planned number of cases, where it is known.
+    """
+
+    target: str
+    phase: Phase
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDone:
+    """One case was judged.
+
+    Attributes:
+        seconds: Wall time of the case.
+    """
+
+    target: str
+    phase: Phase
+    verdict: CaseVerdict
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class BugFound:
+    """A bug is known, with its minimal case."""
+
+    discovery: Discovery
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReplaced:
+    """A worker was lost and another one took its place.
+
+    Attributes:
+        cause: One sentence.
+        seconds: From the loss to the new worker's readiness.
+    """
+
+    target: str
+    cause: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TargetDone:
+    """A target's turn is over."""
+
+    result: TargetResult
+
+
+@dataclass(frozen=True, slots=True)
+class RunDone:
+    """The run is over.
+
+    Attributes:
+        results: One per target that had a turn.
+        interrupted: The user stopped it.
+        seconds: Wall time.
+    """
+
+    results: tuple[TargetResult, ...]
+    interrupted: bool
+    seconds: float
+
+
+Event = RunStarted | TargetStarted | PhaseStarted | CaseDone | BugFound | WorkerReplaced | TargetDone | RunDone

@@ -1,0 +1,170 @@
+"""What supervisor and worker say to each other: JSON lines on a socket that user code never sees.
+
+The supervisor talks to the *zygote* (a process that has imported torch and the target) over a control channel: it
+asks it to load a target, to fork a worker that gets one end of a fresh socket, and how a lost worker ended. Each
+worker answers `run` requests with a `Judgement`.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kcheck.errors import WorkerError
+from kcheck.events import CaseVerdict
+from kcheck.findings import Finding
+
+PROTOCOL_VERSION = 1
+_CHUNK = 1 << 16
+
+
+class ChannelClosed(Exception):
+    """The other side is gone."""
+
+
+class ChannelTimeout(Exception):
+    """Nothing complete came in time."""
+
+
+class Channel:
+    """JSON objects, one a line, over a stream socket.
+
+    Args:
+        sock: A connected stream socket; the channel owns it from now on.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._rest = b""
+
+    def send(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
+        """Send one message, with file descriptors if any.
+
+        Raises:
+            ChannelClosed: The other side is gone.
+        """
+        data = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        try:
+            sent = socket.send_fds(self.sock, [data], list(fds)) if fds else 0
+            self.sock.sendall(data[sent:])
+        except OSError as error:
+            raise ChannelClosed(str(error)) from None
+
+    def receive(self, timeout: float | None = None) -> dict[str, Any]:
+        """Wait for one message.
+
+        Args:
+            timeout: Seconds; None waits for ever.
+
+        Raises:
+            ChannelClosed: The other side is gone.
+            ChannelTimeout: No complete message came in time.
+            WorkerError: What came is not a message.
+        """
+        line, _ = self._line(timeout, 0)
+        return self._parse(line)
+
+    def receive_with_fd(self) -> tuple[dict[str, Any], int | None]:
+        """Wait for one message and the file descriptor that came with it, if one did.
+
+        Raises:
+            ChannelClosed: The other side is gone.
+            WorkerError: What came is not a message.
+        """
+        line, fds = self._line(None, 1)
+        return self._parse(line), fds[0] if fds else None
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.sock.close()
+
+    def _line(self, timeout: float | None, max_fds: int) -> tuple[bytes, list[int]]:
+        end = None if timeout is None else time.monotonic() + timeout
+        fds: list[int] = []
+        pieces = [self._rest]
+        while b"\n" not in pieces[-1]:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            if not select.select([self.sock], [], [], left)[0]:
+                self._rest = b"".join(pieces)
+                raise ChannelTimeout
+            try:
+                if max_fds:
+                    data, more, _, _ = socket.recv_fds(self.sock, _CHUNK, max_fds)
+                    fds += more
+                else:
+                    data = self.sock.recv(_CHUNK)
+            except OSError as error:
+                raise ChannelClosed(str(error)) from None
+            if not data:
+                raise ChannelClosed("end of stream")
+            pieces.append(data)
+        line, _, self._rest = b"".join(pieces).partition(b"\n")
+        return line, fds
+
+    @staticmethod
+    def _parse(line: bytes) -> dict[str, Any]:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            raise WorkerError(f"the worker answered {line[:80]!r}, which is not a protocol message") from None
+        if not isinstance(message, dict):
+            raise WorkerError(f"the worker answered {line[:80]!r}, which is not a protocol message")
+        return message
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A worker's answer about one case.
+
+    Attributes:
+        verdict: Of the case.
+        reason: Why it was rejected or could not be checked; the rejection is quoted.
+        findings: Proven faults, gravest first.
+        launches: Launches by kernel name.
+        layout_rejected: REJECTED only: the contiguous copy of the same case is accepted, so it is about the layout.
+        exempt: The case's outputs are empty: that no kernel launched means nothing.
+        constant: The value that every element of every oracle output has, as text; None if they differ.
+        seconds: Time inside the worker, by part.
+    """
+
+    verdict: CaseVerdict
+    reason: str = ""
+    findings: tuple[Finding, ...] = ()
+    launches: Mapping[str, int] = field(default_factory=dict)
+    layout_rejected: bool = False
+    exempt: bool = False
+    constant: str | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for `Channel.send`."""
+        return {
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            "findings": [finding.to_json() for finding in self.findings],
+            "launches": dict(self.launches),
+            "layout_rejected": self.layout_rejected,
+            "exempt": self.exempt,
+            "constant": self.constant,
+            "seconds": dict(self.seconds),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Judgement:
+        """Read `to_json`'s data back.
+
+        Raises:
+            WorkerError: The data is something else.
+        """
+        try:
+            fields = dict(data)
+            fields["verdict"] = CaseVerdict(fields["verdict"])
+            fields["findings"] = tuple(Finding.from_json(finding) for finding in fields["findings"])
+            return Judgement(**fields)
+        except (KeyError, TypeError, ValueError) as error:
+            raise WorkerError(f"the worker's answer is not a judgement: {error}") from None

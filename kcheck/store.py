@@ -1,0 +1,172 @@
+"""The ``.kcheck`` directory: findings, the case that is running, the example database, the workers' log."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kcheck.case import Case
+from kcheck.document import case_from_json, case_to_json
+from kcheck.errors import InvalidDocument, UsageError
+from kcheck.events import Discovery
+from kcheck.findings import Finding
+
+FINDING_SCHEMA = "kcheck.finding/1"
+DEFAULT_ROOT = ".kcheck"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCase:
+    """A case read from a file, with what the file says about it.
+
+    Attributes:
+        spec: The target that it belongs to, ``""`` if the file does not say.
+        case: The case.
+        finding: The finding that it shows, if the file holds one.
+        fingerprint: Of that finding, ``""`` without one.
+    """
+
+    spec: str
+    case: Case
+    finding: Finding | None = None
+    fingerprint: str = ""
+
+
+class Store:
+    """The directory.
+
+    Args:
+        root: Its path; made on first use, with a ``.gitignore`` that keeps it out of version control.
+    """
+
+    def __init__(self, root: Path = Path(DEFAULT_ROOT)) -> None:
+        self.root = root
+
+    @property
+    def unusual(self) -> str:
+        """The path, if it is not the usual one; else ``""``."""
+        return "" if self.root == Path(DEFAULT_ROOT) else str(self.root)
+
+    def open(self) -> Store:
+        """Make the directory.
+
+        Raises:
+            UsageError: It cannot be made.
+        """
+        try:
+            for part in ("findings", "examples"):
+                (self.root / part).mkdir(parents=True, exist_ok=True)
+            ignore = self.root / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n")
+        except OSError as error:
+            raise UsageError(
+                f"cannot write to {self.root}: {error.strerror}; choose another place with --dir"
+            ) from None
+        return self
+
+    @property
+    def log(self) -> Path:
+        """File for what user code prints in workers."""
+        return self.root / "worker.log"
+
+    def examples(self, spec: str) -> Path:
+        """Directory of Hypothesis's examples for one target."""
+        return self.root / "examples" / re.sub(r"[^\w.-]+", "_", spec)
+
+    def running(self, spec: str, case: Case) -> None:
+        """Note a case before it runs, so that nothing can lose it."""
+        path = self.root / "running.json"
+        data = {"schema": FINDING_SCHEMA, "target": spec, "case": case_to_json(case)}
+        path.write_text(json.dumps(data))
+
+    def idle(self) -> None:
+        """No case is running any more."""
+        (self.root / "running.json").unlink(missing_ok=True)
+
+    def save(self, discovery: Discovery) -> Path:
+        """Keep a finding for ``kcheck replay``.
+
+        Returns:
+            The file.
+        """
+        path = self.root / "findings" / f"{discovery.fingerprint}.json"
+        data = {
+            "schema": FINDING_SCHEMA,
+            "target": discovery.spec,
+            "fingerprint": discovery.fingerprint,
+            "finding": discovery.finding.to_json(),
+            "case": case_to_json(discovery.case),
+        }
+        write_json(path, data)
+        return path
+
+    def find(self, name: str) -> SavedCase:
+        """Read a finding by its fingerprint (or the start of it), or any case file by its path.
+
+        Raises:
+            UsageError: There is no such finding or file.
+            InvalidDocument: The file is malformed.
+        """
+        path = Path(name)
+        if path.is_file():
+            return read_case(path)
+        known = sorted(p.stem for p in (self.root / "findings").glob("*.json"))
+        matches = [stem for stem in known if stem.startswith(name)] if name else []
+        if len(matches) == 1:
+            return read_case(self.root / "findings" / f"{matches[0]}.json")
+        problem = f"several findings start with {name!r}" if matches else f"no finding or file {name!r}"
+        listed = f"; saved findings are {', '.join(known[:8])}" if known else f"; {self.root} holds no findings"
+        raise UsageError(problem + listed)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write a JSON document so that a reader sees all of it or nothing.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, prefix=f".{path.name}.") as file:
+            json.dump(data, file, indent=1, allow_nan=False, default=str)
+        os.chmod(file.name, 0o644)
+        os.replace(file.name, path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def read_case(path: Path) -> SavedCase:
+    """Read a finding file, a ``running.json``, or a bare case.
+
+    Raises:
+        UsageError: The file cannot be read.
+        InvalidDocument: It is not one of these.
+    """
+    try:
+        data = json.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise InvalidDocument(str(path), f"is not JSON: {error}") from None
+    try:
+        return _saved_case(data)
+    except InvalidDocument as error:
+        raise InvalidDocument(f"{path}: {error.where}", error.problem) from None
+
+
+def _saved_case(data: Any) -> SavedCase:
+    if not isinstance(data, dict) or data.get("schema") != FINDING_SCHEMA:
+        return SavedCase("", case_from_json(data))
+    case = case_from_json(data.get("case"))
+    finding = None
+    if data.get("finding") is not None:
+        try:
+            finding = Finding.from_json(data["finding"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidDocument("finding", f"is malformed: {error}") from None
+    return SavedCase(str(data.get("target", "")), case, finding, str(data.get("fingerprint", "")))

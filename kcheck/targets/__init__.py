@@ -1,0 +1,1 @@
+"""Built-in targets: each module holds one of its own name, ``builtin:<module>``."""

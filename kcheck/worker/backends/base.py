@@ -1,0 +1,188 @@
+"""What a backend is: it runs a target's kernels and reports every launch and every invalid access.
+
+A backend is entered once per run of a target (``with backend.watch(...) as watch``). While it is entered, a kernel
+launched by the target is executed and observed; afterwards the `Watch` holds what was seen.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import torch
+
+AccessKind = Literal["read", "write", "atomic"]
+ProgramOrder = Literal["forward", "reverse"]
+
+
+class Place(enum.Enum):
+    """Where an invalid access landed."""
+
+    GAP = "gap"  # inside the argument's own backing, outside the view (or in another view of that backing)
+    OUTSIDE = "outside"  # outside the argument's backing: a red zone, another tensor, or no tensor at all
+    READ_ONLY = "read-only"  # inside the view of an argument that the kernel must not write
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """Memory that a kernel may touch: one tensor argument of the target.
+
+    Attributes:
+        name: The argument's name in the target's signature, for example ``block_table``.
+        tensor: The view handed to the target. Its cells are what may be touched; its storage is its whole backing.
+        writable: Whether kernels may write these cells.
+    """
+
+    name: str
+    tensor: torch.Tensor
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of source on the way to an access.
+
+    Attributes:
+        file: Path of the source file.
+        line: Line number, from 1.
+        function: Name of the function.
+        source: The line's text, stripped.
+    """
+
+    file: str
+    line: int
+    function: str
+    source: str
+
+
+@dataclass(slots=True)
+class Fault:
+    """One distinct invalid access: same operation, source line and argument. Counts grow while the run goes on.
+
+    Attributes:
+        access: What the kernel did.
+        place: Where the first bad lane landed.
+        kernel: Name of the launched kernel.
+        frame: The source line of the access, in the user's code (never Triton's own).
+        occurrence: 0 for the first line in this function with this text, 1 for the second, and so on.
+        argument: Name of the region that the pointer came from; ``""`` for a pointer read from memory.
+        parameter: The kernel's own parameter that the pointer came in, ``""`` if unknown.
+        index: Logical index of the first bad element in the argument's view; an entry may lie outside the shape.
+            For an address between the elements of a stepped view: the index of the element in front of it.
+        byte_offset: Distance in bytes from the first element of the view to the first bad byte (may be negative).
+        between: The address lies between two elements (of a stepped view), not on the grid of the view's strides.
+        landed: Name of another region that owns the byte, ``""`` if none does.
+        landed_index: Its logical index there, ``()`` if none.
+        program: ``program_id`` of the first bad lane.
+        lanes: How many lanes were bad, over the whole run.
+        programs: In how many programs.
+        chain: Frames from the kernel's own line down to `frame`, outermost first; one entry if the access stands in
+            the kernel itself.
+    """
+
+    access: AccessKind
+    place: Place
+    kernel: str
+    frame: Frame
+    occurrence: int
+    argument: str
+    parameter: str
+    index: tuple[int, ...]
+    byte_offset: int
+    between: bool
+    landed: str
+    landed_index: tuple[int, ...]
+    program: tuple[int, int, int]
+    lanes: int
+    programs: int
+    chain: tuple[Frame, ...]
+
+
+@dataclass(slots=True)
+class Launch:
+    """One kernel launch.
+
+    Attributes:
+        kernel: Name of the kernel function.
+        grid: Number of programs along each axis.
+        programs: How many programs ran (fewer than the grid has if the grid was sampled).
+        frame: The line that launched it.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    programs: int
+    frame: Frame
+
+
+@dataclass(slots=True)
+class Watch:
+    """What a backend saw in one run of a target.
+
+    Attributes:
+        launches: Every launch, in order, the failed one included.
+        faults: Distinct invalid accesses, in order of their first occurrence.
+        gaps: Reasons, one sentence each, why something could not be checked although the run went on.
+    """
+
+    launches: list[Launch] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    gaps: list[str] = field(default_factory=list)
+
+
+class KernelStopped(Exception):
+    """Base of what a backend raises out of a launch.
+
+    Args:
+        reason: One sentence.
+        frame: The kernel's line, where it is known.
+    """
+
+    def __init__(self, reason: str, frame: Frame | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.frame = frame
+
+
+class Unsupported(KernelStopped):
+    """The kernel uses a feature that this backend cannot run: could-not-check, with the feature's name."""
+
+
+class DeviceAssertFailed(KernelStopped):
+    """A ``tl.device_assert`` of the kernel failed: a finding."""
+
+
+class CompileFailed(KernelStopped):
+    """The kernel cannot be compiled (``tl.static_assert`` failed, for example): a finding."""
+
+
+class Backend(Protocol):
+    """Runs kernels of the target under observation."""
+
+    name: str
+    device: str
+
+    def watch(
+        self,
+        regions: Sequence[Region],
+        *,
+        spans: Sequence[tuple[int, int]] = (),
+        decoy_seed: int = 0,
+        order: ProgramOrder = "forward",
+    ) -> AbstractContextManager[Watch]:
+        """Observe every kernel launch until the context ends.
+
+        Args:
+            regions: The tensor arguments of this run.
+            spans: ``(address, bytes)`` of memory that is safe to read beside the regions (gaps and red zones): a bad
+                read that lands there yields what is there.
+            decoy_seed: Seed of the values that bad reads elsewhere yield.
+            order: Order in which programs run, where the backend can choose.
+
+        Raises:
+            UnsupportedVersion: The installed Triton is not one that this backend knows.
+        """
+        ...

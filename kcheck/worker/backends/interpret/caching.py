@@ -1,0 +1,111 @@
+"""Removes repeated work from the interpreter's Python half; results are unchanged.
+
+Triton's own interpreter recomputes every integer operation in 64 bits for an overflow check that it then drops, builds
+a table of 19 element types at each look-up, and validates and names each block type anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from kcheck.worker.backends.interpret.patches import PatchSet
+from kcheck.worker.backends.interpret.triton_seams import builder, core, interpreter, semantic_module
+from kcheck.worker.backends.interpret.types import BlockType, PointerType, Tensor
+
+_NUMPY = "_kcheck_numpy"
+_SHAPE = "_kcheck_shape"
+_RETYPED = "_kcheck_retyped"
+
+
+def install(patches: PatchSet) -> None:
+    """Add the caches."""
+    options = dataclasses.replace(builder.options, debug=True, sanitize_overflow=False)  # debug: device_assert is live
+    patches.put(builder, "options", options)
+    patches.put(interpreter, "_get_np_dtype", _cached_numpy_dtype(interpreter._get_np_dtype))
+    patches.put(BlockType, "with_element_ty", _with_element_ty)
+    patches.put(Tensor, "__init__", _tensor_init)
+    patches.put(core, "_unwrap_if_constexpr", _quick_unwrap(core._unwrap_if_constexpr))
+    if hasattr(interpreter.TensorHandle, "__post_init__"):
+        patches.put(interpreter.TensorHandle, "__init__", _handle_init)
+    owner = semantic_module.TritonSemantic
+    patches.put(owner, "broadcast_impl_value", _quick_broadcast(owner.broadcast_impl_value))
+    patches.put(owner, "binary_op_type_checking_impl", _quick_type_check(owner.binary_op_type_checking_impl))
+
+
+def _cached_numpy_dtype(original: Any) -> Any:
+    def get_np_dtype(kind: Any) -> Any:
+        found = kind.__dict__.get(_NUMPY)
+        if found is None:
+            found = kind.__dict__[_NUMPY] = original(kind)
+        return found
+
+    return get_np_dtype
+
+
+def _with_element_ty(self: Any, element: Any) -> Any:
+    retyped = self.__dict__.setdefault(_RETYPED, {})
+    found = retyped.get(id(element))
+    if found is None or found[0] is not element:
+        found = retyped[id(element)] = (element, BlockType(element, self.shape))
+    return found[1]
+
+
+def _tensor_init(self: Any, handle: Any, type: Any) -> None:
+    known = type.__dict__.get(_SHAPE)
+    if known is None:
+        shape = [int(size) for size in type.shape] if type.is_block() else []
+        sizes = core.tuple([core.constexpr(size) for size in shape])
+        known = type.__dict__[_SHAPE] = (core.constexpr(math.prod(shape)), type.scalar, sizes)
+    self.handle = handle
+    self.type = type
+    self.numel, self.dtype, self.shape = known
+
+
+def _handle_init(self: Any, data: Any, dtype: Any, attr: Any = None) -> None:
+    self.data = data
+    self.dtype = dtype
+    self.attr = {} if attr is None else attr
+
+
+def _quick_unwrap(original: Any) -> Any:
+    constexpr = core.constexpr
+
+    def unwrap(value: Any) -> Any:
+        kind = value.__class__
+        if kind is constexpr:
+            return value.value
+        if kind is Tensor or kind is int or kind is float:
+            return value
+        return original(value)
+
+    return unwrap
+
+
+def _quick_broadcast(original: Any) -> Any:
+    def broadcast_impl_value(self: Any, left: Any, right: Any) -> Any:
+        if left.type is right.type:
+            return left, right
+        left_block, right_block = isinstance(left.type, BlockType), isinstance(right.type, BlockType)
+        if not left_block and not right_block:
+            return left, right
+        if left_block and right_block and left.handle.data.shape == right.handle.data.shape:
+            return left, right
+        return original(self, left, right)
+
+    return broadcast_impl_value
+
+
+def _quick_type_check(original: Any) -> Any:
+    def binary_op_type_checking_impl(
+        self: Any, left: Any, right: Any, allow_lhs_ptr: bool = False, allow_rhs_ptr: bool = False,
+        arithmetic_check: bool = True, div_or_mod: bool = False,
+    ) -> Any:  # fmt: skip
+        if left.__class__ is Tensor and right.__class__ is Tensor and not div_or_mod:
+            element = left.dtype
+            if element is right.dtype and not isinstance(element, PointerType):
+                return self.broadcast_impl_value(left, right)
+        return original(self, left, right, allow_lhs_ptr, allow_rhs_ptr, arithmetic_check, div_or_mod)
+
+    return binary_op_type_checking_impl

@@ -1,0 +1,167 @@
+"""Runs one launch of a kernel: binds its arguments as a GPU launch would, then runs its programs one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from kcheck.worker.backends.base import KernelStopped, Launch, ProgramOrder, Unsupported, Watch
+from kcheck.worker.backends.interpret import binding, frames, libdevice, runtime
+from kcheck.worker.backends.interpret.arguments import Argument, Cells, match
+from kcheck.worker.backends.interpret.faults import FaultLog
+from kcheck.worker.backends.interpret.memory import Memory
+from kcheck.worker.backends.interpret.rewrite import Rewriter
+from kcheck.worker.backends.interpret.spinning import SpinGuard
+from kcheck.worker.backends.interpret.triton_seams import builder
+
+Grid = tuple[int, int, int]
+
+
+class Launcher:
+    """Runs the launches of one watch.
+
+    Args:
+        watch: Where launches are recorded.
+        regions: The target's tensor arguments.
+        memory: Checked memory.
+        faults: Told which launch is running.
+        spin: Told which kernel is running.
+        rewriter: Prepares kernels.
+        order: Order of programs.
+        max_programs: Most programs to run of a launch; None for all.
+    """
+
+    def __init__(
+        self, watch: Watch, regions: list[Cells], memory: Memory, faults: FaultLog, spin: SpinGuard, rewriter: Rewriter,
+        order: ProgramOrder, max_programs: int | None,
+    ) -> None:  # fmt: skip
+        self._watch = watch
+        self._regions = regions
+        self._memory = memory
+        self._faults = faults
+        self._spin = spin
+        self._rewriter = rewriter
+        self._order = order
+        self._max_programs = max_programs
+
+    def run(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any) -> None:
+        """Launch `kernel`, a ``JITFunction``."""
+        for hook in getattr(kernel, "pre_run_hooks", ()):
+            hook(*args, **kwargs)
+        values = binding.bind(kernel, args, kwargs)
+        extent = _grid(grid, values)
+        name = kernel.fn.__name__
+        launch = Launch(kernel=name, grid=extent, programs=0, frame=frames.launch_frame())
+        self._watch.launches.append(launch)
+        if getattr(kernel, "is_gluon", lambda: False)():
+            raise Unsupported(f"kernel {name} uses Gluon, which the CPU interpreter cannot run")
+        if 0 in extent:
+            return
+        tensors: list[Argument] = []
+
+        def attach(tensor: torch.Tensor, parameter: str) -> Argument:
+            argument = match(tensor, parameter, len(tensors) + 1, self._regions)
+            tensors.append(argument)
+            return argument
+
+        self._name_kernel(name)
+        programs = self._programs(name, extent)
+        self._stopping(name, lambda: self._execute(kernel, values, attach, tensors, launch, programs))
+
+    def _execute(
+        self, kernel: Any, values: dict[str, Any], attach: binding.Attach, tensors: list[Argument], launch: Launch,
+        programs: Iterator[Grid],
+    ) -> None:  # fmt: skip
+        with np.errstate(all="ignore"):
+            builder.set_grid_dim(*launch.grid)
+            builder.grid_idx = (0, 0, 0)
+            arguments = binding.device_arguments(kernel, values, attach)
+            regions = {id(view) for cells in self._regions for view in (cells.view,)}
+            self._faults.scratch = [one for one in tensors if id(one.views[0]) not in regions]
+            self._faults.launch += 1
+            self._memory.begin_launch(tensors)
+            run_programs(self._rewriter.rewritten(kernel.fn), arguments, programs, launch, self._spin)
+
+    def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of one device function from another."""
+        return self._rewriter.rewritten(function.fn)(*args, **kwargs)
+
+    def _name_kernel(self, name: str) -> None:
+        self._faults.kernel = self._spin.kernel = libdevice.current.name = runtime.current.kernel = name
+
+    def _stopping(self, name: str, run: Callable[[], None]) -> None:
+        """Turn whatever a kernel raises into a reason to stop. An exception of the target's own Python never is here."""
+        try:
+            run()
+        except KernelStopped:
+            raise
+        except Exception as error:
+            frame = frames.raised_in(error.__traceback__)
+            what = f"`{frame.source}`" if frame else "a feature"
+            first_line = str(error).strip().split("\n")[0]
+            raise Unsupported(
+                f"kernel {name} uses {what}, which the CPU interpreter cannot run ({type(error).__name__}: {first_line})",
+                frame,
+            ) from error
+
+    def _programs(self, name: str, grid: Grid) -> Iterator[Grid]:
+        total = grid[0] * grid[1] * grid[2]
+        numbers: Any = range(total)
+        if self._max_programs is not None and total > self._max_programs:
+            numbers = _sample(grid, self._max_programs)
+            self._faults.gap(
+                f"kernel {name}: only {len(numbers)} of {total} programs ran, so its outputs are incomplete and must not "
+                "be compared; the accesses of the other programs were not checked."
+            )
+        if self._order == "reverse":
+            numbers = reversed(numbers)
+        return (_program(number, grid) for number in numbers)
+
+
+def run_programs(
+    function: Callable[..., Any], arguments: dict[str, Any], programs: Iterator[Grid], launch: Launch, spin: SpinGuard
+) -> None:
+    """Run a kernel once per program. Stack frames above this one are not the kernel's; `frames` knows it by name."""
+    for program in programs:
+        builder.grid_idx = program
+        spin.changed()
+        launch.programs += 1
+        function(**arguments)
+
+
+def _grid(grid: Any, values: dict[str, Any]) -> Grid:
+    if callable(grid):
+        grid = grid(values)
+    sizes = [int(size) for size in grid]
+    if not 1 <= len(sizes) <= 3:
+        raise ValueError(f"a grid has one to three dimensions, got {len(sizes)}")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return (x, y, z)
+
+
+def _program(number: int, grid: Grid) -> Grid:
+    """The program of a number: the first axis runs fastest, as on a GPU."""
+    rest, x = divmod(number, grid[0])
+    z, y = divmod(rest, grid[1])
+    return (x, y, z)
+
+
+def _sample(grid: Grid, count: int) -> list[int]:
+    """Numbers of about `count` programs: the corners first, then evenly spread ones; always the same."""
+    total = grid[0] * grid[1] * grid[2]
+    corners = {
+        x + grid[0] * (y + grid[1] * z)
+        for x in {0, 1 % grid[0], grid[0] - 1}
+        for y in {0, grid[1] - 1}
+        for z in {0, grid[2] - 1}
+    }
+    chosen = set(sorted(corners)[:count])
+    position = 0
+    stride = int(total * 0.6180339887) | 1  # the golden ratio spreads any number of points evenly
+    while len(chosen) < count and position < 4 * total:
+        position += 1
+        chosen.add(position * stride % total)
+    return sorted(chosen)

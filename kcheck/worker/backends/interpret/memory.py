@@ -1,0 +1,273 @@
+"""Every load, store and atomic of a kernel ends here: the check, then the access.
+
+A `Memory` stands in for Triton's ``_interpreter`` extension module, whose four entry points get arrays of pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from kcheck.worker.backends.base import AccessKind
+from kcheck.worker.backends.interpret.arguments import (
+    ADDRESS_MASK,
+    TAG_SHIFT,
+    TAG_SHIFT_U64,
+    Argument,
+    Backing,
+    Cells,
+)
+from kcheck.worker.backends.interpret.decoys import decoy_values
+from kcheck.worker.backends.interpret.faults import FaultLog
+from kcheck.worker.backends.interpret.membership import Addresses, Bools, Intervals
+from kcheck.worker.backends.interpret.spinning import SpinGuard
+from kcheck.worker.backends.interpret.triton_seams import native_memory
+
+Array = npt.NDArray[Any]
+
+
+class Memory:
+    """Checked memory of one watch.
+
+    Args:
+        regions: The target's tensor arguments.
+        spans: ``(address, bytes)`` that are safe to read beside the regions.
+        decoy_seed: Seed of what bad reads elsewhere yield.
+        faults: Where invalid accesses are recorded.
+        spin: Told of every access, so that it sees a program that waits for another one.
+    """
+
+    def __init__(
+        self, regions: Sequence[Cells], spans: Sequence[tuple[int, int]], decoy_seed: int, faults: FaultLog,
+        spin: SpinGuard,
+    ) -> None:  # fmt: skip
+        self._regions = regions
+        self._spans = Intervals(spans)
+        self._backings = Intervals((cells.backing.address, cells.backing.size) for cells in regions)
+        self._seed = decoy_seed
+        self._faults = faults
+        self._spin = spin
+        self._arguments: dict[int, Argument] = {}
+        self._noted: dict[tuple[int, int], Backing] = {}
+        self._noted_intervals = Intervals(())
+        # Set by a cast between pointer types: from then on a pointer need not be aligned to what it points to.
+        self.recast = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(native_memory, name)
+
+    def begin_launch(self, arguments: Sequence[Argument]) -> None:
+        """Forget the arguments of the launch before."""
+        self._arguments = {argument.tag: argument for argument in arguments}
+        self.recast = False
+
+    def note(self, tensor: torch.Tensor) -> None:
+        """Allow pointers from memory to reach a tensor whose address the target asked for."""
+        backing = Backing.of(tensor)
+        if any(backing.address == cells.backing.address for cells in self._regions):
+            return  # its cells are known more exactly
+        key = (backing.address, backing.size)
+        if key not in self._noted:
+            self._noted[key] = backing  # held, so that the memory is not given to another tensor meanwhile
+            self._noted_intervals = Intervals(self._noted)
+
+    # -- the four entry points, with the signatures of Triton's own -------------------------------------------------
+
+    def load(self, pointers: Addresses, mask: Array | None, other: Array | None, dtype: np.dtype[Any]) -> Array:
+        if mask is not None:
+            mask = np.asarray(mask)  # up to 3.8, block pointers and descriptors pass a memoryview
+        if self._spin.suspicious:
+            self._spin.repeated(pointers)
+        width = dtype.itemsize
+        argument = self._arguments.get(pointers.item(0) >> TAG_SHIFT) if pointers.size else None
+        if argument is not None and not self.recast:
+            bad = argument.outside(pointers, width)
+            if mask is not None:
+                bad &= mask
+            if not bad.any():
+                return _gather(argument, pointers, mask, other, dtype)
+        return self._load_exactly(pointers, mask, other, dtype)
+
+    def store(self, pointers: Addresses, values: Array, mask: Array | None) -> None:
+        if mask is not None:
+            mask = np.asarray(mask)
+        self._spin.changed()
+        width = values.itemsize
+        argument = self._arguments.get(pointers.item(0) >> TAG_SHIFT) if pointers.size else None
+        if argument is not None and argument.writable and not self.recast:
+            bad = argument.outside(pointers, width)
+            if mask is not None:
+                bad &= mask
+            if not bad.any():
+                _scatter(argument, pointers, values, mask)
+                return
+        allowed = self._judge("write", pointers, _all_lanes(pointers, mask), width)
+        native_memory.store(pointers & ADDRESS_MASK, np.broadcast_to(values, pointers.shape), allowed)
+
+    def atomic_rmw(self, operation: Any, pointers: Addresses, values: Array, mask: Array, order: Any) -> Array:
+        allowed = self._judge("atomic", pointers, _all_lanes(pointers, mask), values.itemsize)
+        before = self._peek(pointers, allowed, values.dtype)
+        addresses = pointers & ADDRESS_MASK
+        result: Array = native_memory.atomic_rmw(operation, addresses, values, allowed, order)
+        self._after_atomic(pointers, allowed, before)
+        return result
+
+    def atomic_cas(self, pointers: Addresses, expected: Array, values: Array, order: Any) -> Array:
+        allowed = self._judge("atomic", pointers, np.ones(pointers.shape, bool), values.itemsize)
+        before = self._peek(pointers, allowed, values.dtype)
+        expected, values = np.broadcast_to(expected, pointers.shape), np.broadcast_to(values, pointers.shape)
+        result = np.zeros(pointers.shape, expected.dtype)
+        if allowed.any():
+            addresses = np.ascontiguousarray(pointers[allowed] & ADDRESS_MASK)
+            result[allowed] = native_memory.atomic_cas(addresses, expected[allowed], values[allowed], order)
+        self._after_atomic(pointers, allowed, before)
+        return result
+
+    def atomic_add_bits(self, pointers: Addresses, mask: Array, dtype: np.dtype[Any], add: Any) -> Array:
+        """Atomic addition for a type that the extension does not know.
+
+        Args:
+            pointers: Tagged.
+            mask: Active lanes.
+            dtype: Of the raw bits.
+            add: From the flat lane number and the old bits to the new bits.
+        """
+        allowed = self._judge("atomic", pointers, _all_lanes(pointers, mask), dtype.itemsize)
+        addresses = np.ascontiguousarray(pointers & ADDRESS_MASK).reshape(-1)
+        result = np.zeros(addresses.shape, dtype)
+        one = np.ones(1, bool)
+        for lane in np.flatnonzero(allowed):
+            where = addresses[lane : lane + 1]
+            result[lane : lane + 1] = native_memory.load(where, one, np.zeros(1, dtype), dtype)
+            native_memory.store(where, np.array([add(lane, result[lane])], dtype), one)
+        self._spin.changed()
+        return result.reshape(pointers.shape)
+
+    # -- the exact path ---------------------------------------------------------------------------------------------
+
+    def _load_exactly(
+        self, pointers: Addresses, mask: Array | None, other: Array | None, dtype: np.dtype[Any]
+    ) -> Array:
+        lanes = _all_lanes(pointers, mask)
+        allowed = self._judge("read", pointers, lanes, dtype.itemsize)
+        addresses = pointers & ADDRESS_MASK
+        stray = lanes & ~allowed
+        readable = allowed | (stray & self._spans.contains(addresses, dtype.itemsize))
+        fallback = np.zeros(pointers.shape, dtype) if other is None else np.broadcast_to(other, pointers.shape)
+        result: Array = native_memory.load(addresses, readable, fallback.astype(dtype, copy=False), dtype)
+        unknown = stray & ~readable
+        if unknown.any():
+            argument = self._arguments.get(int(pointers[unknown].flat[0]) >> TAG_SHIFT)
+            result = np.array(result).reshape(pointers.shape)
+            kind = None if argument is None else argument.dtype
+            result[unknown] = decoy_values(addresses[unknown], self._seed, dtype, kind)
+        return result
+
+    def _judge(self, access: AccessKind, pointers: Addresses, lanes: Bools, width: int) -> Bools:
+        """Which of the active `lanes` may go ahead; the others are recorded."""
+        allowed = np.zeros(pointers.shape, bool)
+        tags = pointers >> TAG_SHIFT_U64
+        for tag in np.unique(tags[lanes]):
+            mine = lanes & (tags == tag)
+            argument = self._arguments.get(int(tag))
+            if argument is None:
+                allowed |= self._judge_untagged(access, pointers, mine, width)
+                continue
+            bad = mine & argument.outside(pointers, width)
+            if bad.any():
+                self._faults.stray(access, pointers, bad, argument, width)
+            good = mine & ~bad
+            if access != "read" and not argument.writable:
+                refused = good & argument.writes_refused(pointers, width)
+                if refused.any():
+                    self._faults.read_only(access, pointers, refused, argument)
+            allowed |= good
+        return allowed
+
+    def _judge_untagged(self, access: AccessKind, pointers: Addresses, lanes: Bools, width: int) -> Bools:
+        """The same for pointers that came from memory: they may reach every tensor whose address the target took."""
+        addresses = pointers & ADDRESS_MASK
+        canonical = pointers == addresses
+        known = self._noted_intervals.contains(addresses, width)
+        for argument in self._arguments.values():
+            known |= ~argument.outside(addresses | np.uint64(argument.tag << TAG_SHIFT), width)
+        writable, any_region = known.copy(), known
+        for cells in self._regions:
+            inside = ~cells.view.outside(addresses - np.uint64(cells.view.address), width)
+            any_region = any_region | inside
+            if cells.region.writable:
+                writable |= inside
+        good = lanes & canonical & any_region
+        self._report_untagged(access, pointers, lanes & ~good, canonical, width)
+        refused = good & ~writable
+        if access != "read" and refused.any():
+            self._faults.read_only(access, pointers, refused, None)
+        return good
+
+    def _report_untagged(
+        self, access: AccessKind, pointers: Addresses, bad: Bools, canonical: Bools, width: int
+    ) -> None:
+        addresses = pointers & ADDRESS_MASK
+        near = self._backings.contains(addresses, width) | self._spans.contains(addresses, width)
+        proven = bad & (near | ~canonical)  # an address beyond 2**48 is no address at all
+        if proven.any():
+            self._faults.stray(access, pointers, proven, None, width)
+        if (bad & ~proven).any():
+            self._faults.unknown_pointer(access)
+
+    def _peek(self, pointers: Addresses, allowed: Bools, dtype: np.dtype[Any]) -> Array | None:
+        if not self._spin.suspicious:
+            return None
+        return np.array(native_memory.load(pointers & ADDRESS_MASK, allowed, np.zeros(pointers.shape, dtype), dtype))
+
+    def _after_atomic(self, pointers: Addresses, allowed: Bools, before: Array | None) -> None:
+        """An atomic that leaves memory as it was is, for a program that waits, a read."""
+        if before is None:
+            return
+        after = native_memory.load(pointers & ADDRESS_MASK, allowed, np.zeros(pointers.shape, before.dtype), before.dtype)
+        if np.array_equal(before.view(np.uint8), np.asarray(after).view(np.uint8)):
+            self._spin.repeated(pointers)
+        else:
+            self._spin.changed()
+
+
+def _all_lanes(pointers: Addresses, mask: Array | None) -> Bools:
+    if mask is None:
+        return np.ones(pointers.shape, bool)
+    return np.array(np.broadcast_to(mask, pointers.shape), dtype=bool)
+
+
+def _element_index(argument: Argument, pointers: Addresses, width: int) -> npt.NDArray[np.int64]:
+    """Position of each element in the flat backing. Exact: a pointer that no cast made is aligned to its elements."""
+    offsets = pointers - argument.backing_pointer
+    if width > 1:
+        offsets >>= np.uint64(width.bit_length() - 1)
+    return offsets.view(np.int64)
+
+
+def _gather(
+    argument: Argument, pointers: Addresses, mask: Array | None, other: Array | None, dtype: np.dtype[Any]
+) -> Array:
+    flat = argument.backing.flat(dtype)
+    if not flat.size:  # all lanes are masked off
+        fallback = np.zeros(1, dtype) if other is None else other
+        return np.array(np.broadcast_to(fallback, pointers.shape), dtype=dtype)
+    # Lanes that are masked off may point anywhere.
+    values = flat.take(_element_index(argument, pointers, dtype.itemsize), mode="clip")
+    if mask is None or mask.all():
+        return values
+    return np.where(mask, values, dtype.type(0) if other is None else other)
+
+
+def _scatter(argument: Argument, pointers: Addresses, values: Array, mask: Array | None) -> None:
+    flat = argument.backing.flat(values.dtype)
+    index = _element_index(argument, pointers, values.itemsize)
+    if mask is None or mask.all():
+        flat[index] = values
+    else:
+        active = np.broadcast_to(mask, index.shape)
+        flat[index[active]] = np.broadcast_to(values, index.shape)[active]

@@ -1,0 +1,73 @@
+"""Notices a program that waits for another one: it would never end, since programs run one after the other."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+from kcheck.worker.backends.base import Unsupported
+from kcheck.worker.backends.interpret import frames
+from kcheck.worker.backends.interpret.membership import Addresses
+
+_SUSPICIOUS = 1_000  # turns of while loops without a change of memory, before accesses are looked at
+_STATE_EVERY = 1_000  # turns between two looks at the local variables
+_HOPELESS = 1_000_000  # turns over at most `_FEW` addresses, before a loop that does change its variables counts too
+_FEW = 4
+
+
+class SpinGuard:
+    """Counts the turns of ``while`` loops in which the program changes no memory."""
+
+    def __init__(self) -> None:
+        self.kernel = ""
+        self.suspicious = False
+        self._turns = 0
+        self._addresses: set[bytes] = set()
+        self._state: tuple[int, Any] | None = None
+
+    def changed(self) -> None:
+        """Memory was written: the loop makes progress."""
+        if self._turns:
+            self._turns = 0
+            self.suspicious = False
+            self._addresses.clear()
+            self._state = None
+
+    def repeated(self, pointers: Addresses) -> None:
+        """Memory was read, or an atomic left it as it was."""
+        if len(self._addresses) <= _FEW:
+            self._addresses.add(pointers.tobytes())
+
+    def turn(self) -> None:
+        """A ``while`` loop of the kernel starts its body again."""
+        self._turns += 1
+        if self._turns < _SUSPICIOUS:
+            return
+        self.suspicious = True
+        frame = sys._getframe(1)
+        if self._turns % _STATE_EVERY == 0:
+            self._state = (frame.f_lineno, _locals(frame))
+        elif self._turns % _STATE_EVERY == 1:
+            # The same variables, the same memory, the same place: the loop can never end.
+            if self._addresses and self._state == (frame.f_lineno, _locals(frame)):
+                self._stop()
+        if self._turns > _HOPELESS and 0 < len(self._addresses) <= _FEW:
+            self._stop()
+
+    def _stop(self) -> None:
+        chain, _ = frames.kernel_chain()
+        raise Unsupported(
+            f"kernel {self.kernel} waits for another program, which the CPU interpreter, where one program runs after "
+            "the other, cannot run.",
+            chain[-1] if chain else None,
+        )
+
+
+def _locals(frame: FrameType) -> dict[str, object]:
+    return {name: _value(value) for name, value in frame.f_locals.items()}
+
+
+def _value(value: Any) -> object:
+    data = getattr(getattr(value, "handle", None), "data", None)
+    return repr(value) if data is None or not hasattr(data, "tobytes") else data.tobytes()

@@ -1,0 +1,133 @@
+"""Comparing results: how far apart two tensors may be, and how they differ."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from kcheck.findings import Mismatch
+
+EXAMPLES = 8
+ORACLE_ERROR_FACTOR = 4.0
+
+# torch.testing.assert_close's defaults (https://docs.pytorch.org/docs/stable/testing.html). It has none for the 8-bit
+# formats: there, one unit in the last place, since a result may round either way.
+TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
+    torch.float64: (1e-7, 1e-7),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+    torch.float8_e4m3fn: (2**-3, 2**-9),
+    torch.float8_e5m2: (2**-2, 2**-16),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a result may be off.
+
+    Attributes:
+        exact: Compare bits; NaN equals NaN.
+        rtol: Relative tolerance instead of the data type's.
+        atol: Absolute tolerance instead of the data type's.
+    """
+
+    exact: bool = False
+    rtol: float | None = None
+    atol: float | None = None
+
+    @property
+    def adaptive(self) -> bool:
+        """Nothing was given, so the oracle's own error against float64 may widen it."""
+        return not self.exact and self.rtol is None
+
+    def of(self, dtype: torch.dtype) -> tuple[float, float]:
+        """``(rtol, atol)`` for a data type; zeros for integers and bool."""
+        if self.exact:
+            return 0.0, 0.0
+        if self.rtol is not None and self.atol is not None and dtype.is_floating_point:
+            return self.rtol, self.atol
+        return TOLERANCES.get(dtype, (0.0, 0.0))
+
+
+def wrong_elements(
+    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance, precise: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Which elements are too far off.
+
+    Args:
+        actual: The result, any shape.
+        expected: What it should be, of the same shape; its own data type may differ.
+        tolerance: Allowed difference.
+        precise: The same computed in float64. Then an element may also be off by 4 times the largest error of
+            `expected` against it, and is right too if it is within the tolerance of `precise`.
+
+    Returns:
+        ``(wrong, allowed)``: bool and float64, of the shape of `actual`.
+    """
+    if not actual.dtype.is_floating_point or tolerance.exact:
+        return ~_same(actual, expected.to(actual.dtype)), torch.zeros(actual.shape, dtype=torch.float64)
+    rtol, atol = tolerance.of(actual.dtype)
+    a, e = actual.double(), expected.double()
+    allowed = atol + rtol * e.abs().nan_to_num(posinf=math.inf)
+    if precise is None or not precise.dtype.is_floating_point:
+        return ~_close(a, e, allowed), allowed
+    p = precise.double()
+    error = (e - p).abs()
+    error = error[error.isfinite()]
+    if error.numel():
+        allowed = allowed.clamp(min=ORACLE_ERROR_FACTOR * float(error.max()))
+    return ~(_close(a, e, allowed) | _close(a, p, allowed)), allowed
+
+
+def _same(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    if not actual.dtype.is_floating_point:
+        return actual == expected
+    # Comparing as float64 is exact; -0.0 and 0.0 differ in bits, so signs are compared too.
+    a, e = actual.double(), expected.double()
+    return ((a == e) & (a.signbit() == e.signbit())) | (a.isnan() & e.isnan())
+
+
+def _close(actual: torch.Tensor, expected: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
+    """Within the tolerance; infinities must agree, NaN equals NaN."""
+    near = (actual - expected).abs() <= allowed
+    near &= actual.isfinite() & expected.isfinite()
+    return near | (actual == expected) | (actual.isnan() & expected.isnan())
+
+
+def describe(
+    output: str,
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    wrong: torch.Tensor,
+    allowed: torch.Tensor,
+    against: str,
+) -> Mismatch:
+    """A report of the wrong elements.
+
+    Args:
+        output: Name of the output.
+        actual: The result.
+        expected: What it should be.
+        wrong: Mask from `wrong_elements`, with at least one element set.
+        allowed: From `wrong_elements`.
+        against: What `expected` is.
+    """
+    where = wrong.nonzero()
+    a, e = actual[wrong].double(), expected[wrong].double()
+    gap = (a - e).abs().nan_to_num(nan=math.inf)
+    worst = int(gap.argmax())
+    examples = tuple((tuple(where[i].tolist()), float(a[i]), float(e[i])) for i in range(min(EXAMPLES, len(where))))
+    return Mismatch(
+        output=output,
+        count=len(where),
+        total=actual.numel(),
+        worst=tuple(where[worst].tolist()),
+        actual=float(a[worst]),
+        expected=float(e[worst]),
+        allowed=float(allowed[wrong][worst]),
+        against=against,
+        examples=examples,
+    )

@@ -1,0 +1,174 @@
+"""The judge: runs a case twice with everything varied that must not matter, and says what is proven."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from dataclasses import replace
+
+from kcheck.case import Case
+from kcheck.errors import CouldNotCheck, SpecError
+from kcheck.events import CaseVerdict
+from kcheck.findings import Finding, Kind
+from kcheck.protocol import Judgement
+from kcheck.target import Target
+from kcheck.worker import checks
+from kcheck.worker.arena import Arena, dense_values
+from kcheck.worker.backends.base import Backend, CompileFailed, DeviceAssertFailed, KernelStopped, Unsupported
+from kcheck.worker.reference import identical, value_findings
+from kcheck.worker.run import Observation, user_frame
+from kcheck.worker.trial import FIRST, SECOND, Trial
+
+# Exceptions by which a wrapper declines arguments (torch's own checks raise RuntimeError).
+REJECTIONS = (ValueError, TypeError, NotImplementedError, AssertionError, RuntimeError)
+_STOPPED: dict[type[BaseException], Kind] = {
+    DeviceAssertFailed: Kind.DEVICE_ASSERT,
+    CompileFailed: Kind.COMPILE_ERROR,
+}
+
+
+class Judge:
+    """Judges cases on one backend.
+
+    Args:
+        backend: Where kernels run.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._arena = Arena()
+
+    def judge(self, target: Target, case: Case, dense: frozenset[str] = frozenset()) -> Judgement:
+        """Run a case and judge it.
+
+        Args:
+            target: What is tested.
+            case: Its arguments.
+            dense: Views (by path) to be made contiguous, as a control.
+        """
+        began = time.perf_counter()
+        try:
+            case = case.with_roles(target.roles)
+            _bind(target, case)
+            trial = Trial(target, case, dense, dense_values(case), self._backend, self._arena)
+            judgement = _try(trial)
+        except CouldNotCheck as error:
+            return Judgement(CaseVerdict.COULD_NOT_CHECK, str(error))
+        return replace(judgement, seconds=trial.seconds | {"total": time.perf_counter() - began})
+
+
+def _try(trial: Trial) -> Judgement:
+    first = trial.run(FIRST)
+    trial.layouts = first.placement.layouts
+    if first.error is not None:
+        return _failed(trial, first, first.error)
+    # Read before the second run, which uses the same memory.
+    disturbed = checks.disturbance_findings(
+        trial.target, trial.case, first.placement, first.watch.faults, first.watch.launches
+    )
+    second = trial.run(SECOND, "reverse")
+    if second.error is not None:
+        return _failed(trial, second, second.error)
+    return _compared(trial, first, second, disturbed)
+
+
+def _compared(trial: Trial, first: Observation, second: Observation, disturbed: list[Finding]) -> Judgement:
+    """Both runs returned: hold their results against each other and against the oracle."""
+    trial.unwritten = checks.unwritten(first, second, (FIRST.poison, SECOND.poison))
+    agree = first.outputs.keys() == second.outputs.keys() and all(
+        identical(first.outputs[n], second.outputs[n], trial.unwritten.get(n)) for n in first.outputs
+    )
+    constant, wrong = value_findings(trial, first, second, agree)
+    faults = checks.merged_faults((first.watch, second.watch))
+    memory = checks.memory_findings(trial.case, trial.layouts, faults, effect=bool(wrong) or not agree)
+    memory += [f for f in disturbed if f.kind is not Kind.INPUT_MUTATED]
+    grave = next((f for f in memory if f.severity.rank == 0), None)
+    if grave is not None and wrong:  # a wrong value is a symptom of the wrong access, not a second bug
+        memory[memory.index(grave)] = replace(grave, mismatch=wrong[0].mismatch)
+        wrong = []
+    found = memory + [f for f in disturbed if f.kind is Kind.INPUT_MUTATED]
+    found += checks.unwritten_findings(trial.target, trial.case, trial.layouts, trial.unwritten, first.watch.launches)
+    found += wrong
+    gaps = [*first.watch.gaps, *second.watch.gaps]
+    verdict = CaseVerdict.COULD_NOT_CHECK if gaps else CaseVerdict.MATCH
+    return Judgement(
+        CaseVerdict.FINDINGS if found else verdict,
+        reason=gaps[0] if gaps else "",
+        findings=tuple(sorted(found, key=lambda f: f.severity.rank)),
+        launches=_launches(first),
+        exempt=not any(tensor.numel() for tensor in first.outputs.values()),
+        constant=constant,
+    )
+
+
+def _failed(trial: Trial, run: Observation, error: BaseException) -> Judgement:
+    """The target raised: a rejection, a finding, or nothing that can be judged."""
+    memory = tuple(checks.memory_findings(trial.case, run.placement.layouts, run.watch.faults, effect=True))
+    if isinstance(error, Unsupported):
+        reason = f"{error.frame.file}:{error.frame.line}: {error.reason}" if error.frame else error.reason
+        verdict = CaseVerdict.FINDINGS if memory else CaseVerdict.COULD_NOT_CHECK
+        return Judgement(verdict, reason, memory, _launches(run))
+    if isinstance(error, REJECTIONS) and not run.watch.launches:
+        return _rejected(trial, error)
+    own = () if memory else (_error_finding(trial.target, run, error),)
+    return Judgement(CaseVerdict.FINDINGS, findings=(*memory, *own), launches=_launches(run))
+
+
+def _rejected(trial: Trial, error: BaseException) -> Judgement:
+    quote = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    about_layout = not trial.is_dense and trial.run_dense().error is None
+    owed = [
+        name
+        for name, view in trial.case.views.items()
+        if about_layout and view.kinds & trial.target.must_accept.get(name.partition("[")[0], frozenset())
+    ]
+    if not owed:
+        return Judgement(CaseVerdict.REJECTED, quote, layout_rejected=about_layout)
+    file, line = user_frame(error, trial.target)
+    finding = Finding(
+        kind=Kind.MUST_ACCEPT,
+        message=f"{owed[0]} was rejected in a layout that the target must accept: {quote}",
+        file=file,
+        line=line,
+        argument=owed[0],
+    )
+    return Judgement(CaseVerdict.FINDINGS, findings=(finding,))
+
+
+def _bind(target: Target, case: Case) -> None:
+    """Check that a case has the target's arguments.
+
+    Raises:
+        SpecError: It has others.
+    """
+    try:
+        inspect.signature(target.function).bind(**case.args)
+    except TypeError as error:
+        raise SpecError(
+            f"{target.file}:{target.line}: the case's arguments ({', '.join(case.args)}) do not fit "
+            f"{target.name}({', '.join(target.parameters)}): {error}"
+        ) from None
+
+
+def _launches(run: Observation) -> dict[str, int]:
+    """Launches of at least one program, by kernel."""
+    counts: dict[str, int] = {}
+    for launch in run.watch.launches:
+        if launch.programs:
+            counts[launch.kernel] = counts.get(launch.kernel, 0) + 1
+    return counts
+
+
+def _error_finding(target: Target, run: Observation, error: BaseException) -> Finding:
+    kind = _STOPPED.get(type(error), Kind.TARGET_ERROR)
+    frame = error.frame if isinstance(error, KernelStopped) else None
+    file, line = (frame.file, frame.line) if frame else user_frame(error, target)
+    text = error.reason if isinstance(error, KernelStopped) else f"{type(error).__name__}: {error}"
+    return Finding(
+        kind=kind,
+        message=f"{target.name} raised {text}" if kind is Kind.TARGET_ERROR else text,
+        kernel=run.watch.launches[-1].kernel if run.watch.launches else "",
+        file=file,
+        line=line,
+        source=frame.source if frame else "",
+    )

@@ -1,0 +1,113 @@
+"""What the result should be: the target's oracle, on dense contiguous clones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from kcheck.case import Case, DTypeValue
+from kcheck.dtypes import dtype_named
+from kcheck.errors import SpecError
+from kcheck.target import Target
+from kcheck.worker.arena import arguments
+from kcheck.worker.run import named_tensors, user_frame
+
+
+def output_names(target: Target, case: Case) -> tuple[str, ...]:
+    """Paths of the views that the target writes, in the order of its declaration."""
+    return tuple(
+        name for output in target.outputs for name in case.views if name == output or name.startswith(f"{output}[")
+    )
+
+
+def expected(
+    target: Target, case: Case, contents: Mapping[str, torch.Tensor], returned: Sequence[str]
+) -> dict[str, torch.Tensor]:
+    """Call the oracle.
+
+    Args:
+        target: With an oracle.
+        case: Its arguments.
+        contents: Values of every view; the oracle gets clones.
+        returned: Names of the tensors that the target returned beside its outputs.
+
+    Returns:
+        Expected values by output path, and by the names in `returned`.
+
+    Raises:
+        SpecError: The oracle raised, or gives too few tensors.
+    """
+    return _call(target, case, {name: tensor.clone() for name, tensor in contents.items()}, returned)
+
+
+def expected_precise(
+    target: Target, case: Case, contents: Mapping[str, torch.Tensor], returned: Sequence[str]
+) -> dict[str, torch.Tensor] | None:
+    """The oracle in float64: on float64 copies of every floating-point tensor. None if it does not run so."""
+    precise = {n: t.double() if t.dtype.is_floating_point else t.clone() for n, t in contents.items()}
+    widened = {
+        name: DTypeValue("float64") if isinstance(v, DTypeValue) and dtype_named(v.name).is_float else v
+        for name, v in case.args.items()
+    }
+    try:
+        return _call(target, Case.of(widened, case.backings), precise, returned)
+    except SpecError:
+        return None
+
+
+def _call(
+    target: Target, case: Case, tensors: Mapping[str, torch.Tensor], returned: Sequence[str]
+) -> dict[str, torch.Tensor]:
+    if target.oracle is None:
+        raise SpecError(f"{target.name} has no oracle")
+    try:
+        result = target.oracle(**arguments(case, tensors))
+    except Exception as error:
+        file, line = user_frame(error, target)
+        raise SpecError(f"{file}:{line}: the oracle raised {type(error).__name__}: {error}") from None
+    outputs = output_names(target, case)
+    given = [tensor for _, tensor in named_tensors(result)]
+    if not given:
+        given = [tensors[name] for name in outputs]
+    wanted = [*outputs, *returned]
+    if len(given) < len(outputs) or (returned and not outputs and len(given) != len(returned)):
+        raise SpecError(
+            f"{target.file}:{target.line}: the oracle returned {len(given)} tensors for {len(wanted)} outputs "
+            f"({', '.join(wanted)}); return one for each, in this order, or return None and write its own outputs"
+        )
+    return dict(zip(wanted, given, strict=False))
+
+
+def check_shapes(
+    target: Target, expected_values: Mapping[str, torch.Tensor], outputs: Mapping[str, torch.Tensor]
+) -> None:
+    """Check that oracle and target agree on shapes.
+
+    Raises:
+        SpecError: They do not.
+    """
+    for name, value in expected_values.items():
+        if name in outputs and value.shape != outputs[name].shape:
+            raise SpecError(
+                f"{target.file}:{target.line}: the oracle gives {name} the shape {tuple(value.shape)}, the target "
+                f"{tuple(outputs[name].shape)}; make the oracle return what the target writes"
+            )
+
+
+def constant_value(values: Mapping[str, torch.Tensor]) -> str | None:
+    """The one value that all elements of all results have, as text (``nan`` for all NaN).
+
+    Returns:
+        None if they differ, or if no result has two elements to tell by.
+    """
+    seen: set[str] = set()
+    for tensor in values.values():
+        if tensor.numel() < 2:
+            continue
+        first = tensor.flatten()[0].double()
+        same = tensor.double().isnan() if first.isnan() else tensor.double() == first
+        if not bool(same.all()):
+            return None
+        seen.add(str(float(first)))
+    return seen.pop() if len(seen) == 1 else None

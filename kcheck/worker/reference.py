@@ -1,0 +1,189 @@
+"""Held against a reference: the oracle, the target's own result on contiguous copies, its own second run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from kcheck.findings import Finding, Kind
+from kcheck.worker import checks, oracle
+from kcheck.worker.arena import Style
+from kcheck.worker.compare import Tolerance, describe, wrong_elements
+from kcheck.worker.run import Observation
+from kcheck.worker.trial import FIRST, SECOND, Trial
+
+Wrong = dict[str, tuple[torch.Tensor, torch.Tensor]]  # by output: mask of wrong elements, allowed difference
+
+
+def value_findings(
+    trial: Trial, first: Observation, second: Observation, agree: bool
+) -> tuple[str | None, list[Finding]]:
+    """Compare the first run with the oracle (without one: with contiguous copies), and both runs with each other.
+
+    Args:
+        trial: The case on trial.
+        first: Its first run.
+        second: Its second run, in another style and order.
+        agree: The two runs give the same bits.
+
+    Returns:
+        The value that all results of the oracle have, if they do, and findings about values.
+
+    Raises:
+        SpecError: The oracle is at fault.
+    """
+    constant = None
+    if trial.target.oracle is None:
+        right = first.outputs
+        found = _variance(trial, first)
+    else:
+        right = oracle.expected(trial.target, trial.case, trial.contents, _returned(first))
+        oracle.check_shapes(trial.target, right, first.outputs)
+        constant = oracle.constant_value(right)
+        found = _mismatches(trial, first, right)
+    if not found and not agree:
+        found = _unstable(trial, first, second, right)
+    return constant, found
+
+
+def _mismatches(trial: Trial, run: Observation, right: Mapping[str, torch.Tensor]) -> list[Finding]:
+    """Results that differ from the oracle's: a layout bug if the contiguous copies give the right ones."""
+    wrong = _wrong(trial, run.outputs, right, trial.tolerance)
+    layout_bug = bool(wrong) and _dense_is_right(trial, right)
+    kind = Kind.LAYOUT_VARIANCE if layout_bug else Kind.VALUE_MISMATCH
+    says = "differs from the oracle" + ("; on contiguous copies of the same values it does not" if layout_bug else "")
+    return _findings(trial, run, kind, says, wrong, run.outputs, right, "oracle")
+
+
+def _dense_is_right(trial: Trial, right: Mapping[str, torch.Tensor]) -> bool:
+    if trial.is_dense:
+        return False
+    dense = trial.run_dense()
+    if dense.error is not None or dense.watch.faults:
+        return False
+    return not _wrong(trial, dense.outputs, right, trial.tolerance)
+
+
+def _variance(trial: Trial, first: Observation) -> list[Finding]:
+    """Without an oracle: the view must give what its contiguous copy gives."""
+    if trial.is_dense:
+        return []
+    dense = trial.run_dense()
+    if dense.error is not None:
+        return []
+    wrong = _wrong(trial, first.outputs, dense.outputs, trial.tolerance, precise=False)
+    says = "differs from its own result on contiguous copies of the same values"
+    return _findings(trial, first, Kind.LAYOUT_VARIANCE, says, wrong, first.outputs, dense.outputs, "contiguous copy")
+
+
+def _unstable(
+    trial: Trial, first: Observation, second: Observation, right: Mapping[str, torch.Tensor]
+) -> list[Finding]:
+    """The two runs disagree although the first one is right.
+
+    Rounding that depends on the order of programs is no finding, unless the target promises bits: then the second run
+    is right too.
+    """
+    if trial.target.deterministic:
+        wrong = _wrong(trial, second.outputs, first.outputs, Tolerance(exact=True))
+    elif trial.target.oracle is not None:
+        wrong = _wrong(trial, second.outputs, right, trial.tolerance)
+    else:
+        wrong = _wrong(trial, second.outputs, first.outputs, trial.tolerance, precise=False)
+        wrong = {
+            n: w for n, w in wrong.items() if beyond_rounding(second.outputs[n], first.outputs[n], trial.tolerance)
+        }
+    if not wrong:
+        return []
+    kind, cause = _cause(trial, first, next(iter(wrong)))
+    says = f"differs between two runs of the same case: {cause}"
+    return _findings(trial, first, kind, says, wrong, second.outputs, first.outputs, "repeat")
+
+
+def _cause(trial: Trial, first: Observation, name: str) -> tuple[Kind, str]:
+    """Vary one thing at a time, to say which one the result depends on."""
+    reference = first.outputs[name]
+    if not identical(trial.run(FIRST).outputs.get(name), reference):
+        return Kind.NONDETERMINISM, "an exact repeat differs too"
+    if not identical(trial.run(FIRST, "reverse").outputs.get(name), reference):
+        return Kind.NONDETERMINISM, "it depends on the order in which programs run"
+    if not identical(trial.run(Style(FIRST.decoys, SECOND.poison)).outputs.get(name), reference):
+        return Kind.UNINITIALIZED_READ, "it depends on what outputs or scratch held before"
+    return Kind.OUT_OF_VIEW_READ, "it depends on memory outside of the views"
+
+
+def _wrong(
+    trial: Trial,
+    outputs: Mapping[str, torch.Tensor],
+    right: Mapping[str, torch.Tensor],
+    tolerance: Tolerance,
+    *,
+    precise: bool = True,
+) -> Wrong:
+    """Wrong elements by output; elements never written are another check's business.
+
+    The oracle runs in float64 only where torch.testing's tolerance is exceeded.
+    """
+    found: Wrong = {}
+    exact: dict[str, torch.Tensor] | None = None
+    for name in right.keys() & outputs.keys():
+        written = ~trial.unwritten[name] if name in trial.unwritten else torch.tensor(True)
+        wrong, allowed = wrong_elements(outputs[name], right[name], tolerance)
+        if precise and tolerance.adaptive and bool((wrong & written).any()) and trial.target.oracle is not None:
+            if exact is None:
+                exact = oracle.expected_precise(trial.target, trial.case, trial.contents, _returned(outputs)) or {}
+            wrong, allowed = wrong_elements(outputs[name], right[name], tolerance, exact.get(name))
+        if bool((wrong & written).any()):
+            found[name] = (wrong & written, allowed)
+    return found
+
+
+def _findings(
+    trial: Trial,
+    run: Observation,
+    kind: Kind,
+    says: str,
+    wrong: Wrong,
+    outputs: Mapping[str, torch.Tensor],
+    right: Mapping[str, torch.Tensor],
+    against: str,
+) -> list[Finding]:
+    found = []
+    for name, (mask, allowed) in wrong.items():
+        mismatch = describe(name, outputs[name], right[name], mask, allowed, against)
+        message = f"{name} {says} ({mismatch.count:,} of {mismatch.total:,} elements)"
+        found.append(
+            checks.difference_finding(trial.target, kind, message, mismatch, mask, trial.layouts, run.watch.launches)
+        )
+    return found
+
+
+def _returned(run: Observation | Mapping[str, torch.Tensor]) -> list[str]:
+    """Names of the returned tensors."""
+    outputs = run.outputs if isinstance(run, Observation) else run
+    return [name for name in outputs if name.startswith("return")]
+
+
+def identical(a: torch.Tensor | None, b: torch.Tensor | None, unwritten: torch.Tensor | None = None) -> bool:
+    """The same bits in every element that was written."""
+    if a is None or b is None or a.shape != b.shape or a.dtype != b.dtype:
+        return a is b
+    raw = [t.contiguous().view(torch.uint8).reshape(*t.shape, t.element_size()) for t in (a, b)]
+    differ = (raw[0] != raw[1]).any(-1)
+    return not bool((differ if unwritten is None else differ & ~unwritten).any())
+
+
+def beyond_rounding(a: torch.Tensor, b: torch.Tensor, tolerance: Tolerance) -> bool:
+    """Whether two results differ by more than another order of summation could make them.
+
+    Without an oracle there is no measure of the error, so the scale is the largest value of the tensor.
+    """
+    if not a.dtype.is_floating_point:
+        return True
+    rtol, atol = tolerance.of(a.dtype)
+    x, y = a.double(), b.double()
+    finite = x.isfinite() & y.isfinite()
+    scale = float(y[finite].abs().max()) if bool(finite.any()) else 0.0
+    far = (x - y).abs() > atol + 4 * rtol * scale
+    return bool((far & finite).any()) or not torch.equal(x.isfinite(), y.isfinite())

@@ -1,0 +1,112 @@
+"""One run of a target: arguments placed, kernels observed, results read."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from kcheck.case import Case
+from kcheck.target import Target
+from kcheck.worker.arena import Arena, Placement, Style
+from kcheck.worker.backends.base import Backend, ProgramOrder, Region, Watch
+
+
+@dataclass(slots=True)
+class Observation:
+    """What one run of the target did.
+
+    Attributes:
+        placement: Its arguments, as the run left them.
+        watch: Launches and invalid accesses.
+        outputs: Values of the outputs (by path), dense, and what was returned (``return``, ``return[1]``, …).
+        error: What the target raised, None if it returned.
+    """
+
+    placement: Placement
+    watch: Watch
+    outputs: dict[str, torch.Tensor] = field(default_factory=dict)
+    error: BaseException | None = None
+
+
+def run_target(
+    target: Target,
+    case: Case,
+    contents: Mapping[str, torch.Tensor],
+    backend: Backend,
+    arena: Arena,
+    *,
+    style: Style,
+    order: ProgramOrder = "forward",
+    dense: frozenset[str] = frozenset(),
+) -> Observation:
+    """Place a case, call the target under observation, read its results.
+
+    Args:
+        target: What to call.
+        case: Its arguments, roles set.
+        contents: Values of every view.
+        backend: Where kernels run.
+        arena: Where tensors live; the observation's tensors are valid until its next use.
+        style: Decoys and poison.
+        order: Of the programs.
+        dense: Views made contiguous.
+
+    Raises:
+        CouldNotCheck: The case cannot be placed.
+    """
+    placement = arena.place(case, contents, style, dense)
+    views = case.views
+    regions = [Region(name, placement.tensors[name], views[name].role.writable) for name in views]
+    observation = Observation(placement, Watch())
+    returned: Any = None
+    with backend.watch(regions, spans=placement.spans, decoy_seed=style.decoys, order=order) as watch:
+        observation.watch = watch
+        try:
+            returned = target.function(**placement.args)
+        except Exception as error:
+            observation.error = error
+    if observation.error is None:
+        for name, view in views.items():
+            if name.partition("[")[0] in target.outputs and view.role.writable:
+                observation.outputs[name] = placement.tensors[name].clone(memory_format=torch.contiguous_format)
+        observation.outputs |= _returned(returned, placement)
+    return observation
+
+
+def _returned(value: Any, placement: Placement) -> dict[str, torch.Tensor]:
+    """Returned tensors that are not arguments themselves, copied."""
+    own = {tensor.data_ptr() for tensor in placement.tensors.values() if tensor.numel()}
+    return {
+        name: tensor.detach().clone(memory_format=torch.contiguous_format)
+        for name, tensor in named_tensors(value)
+        if tensor.data_ptr() not in own
+    }
+
+
+def named_tensors(value: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors in a returned value, in order: ``return``, or ``return[i]`` for those of a tuple or list."""
+    if isinstance(value, torch.Tensor):
+        yield "return", value
+    elif isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):
+            if isinstance(item, torch.Tensor):
+                yield f"return[{i}]", item
+
+
+def user_frame(error: BaseException, target: Target) -> tuple[str, int]:
+    """``(file, line)`` where user code raised: the innermost frame outside of torch, Triton and kcheck's worker.
+
+    Args:
+        error: With its traceback.
+        target: Its definition is the answer where no such frame is left.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [f for f in frames if not any(part in f.filename for part in _LIBRARIES)]
+    return (outside[-1].filename, outside[-1].lineno or 0) if outside else (target.file, target.line)
+
+
+_LIBRARIES = ("/torch/", "/triton/", "/kcheck/worker/")

@@ -1,0 +1,39 @@
+"""The loop of one worker: a case comes in, a judgement goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kcheck.document import case_from_json
+from kcheck.errors import KcheckError
+from kcheck.events import CaseVerdict
+from kcheck.protocol import Channel, ChannelClosed, Judgement
+from kcheck.target import Target
+from kcheck.worker.backends.base import Backend
+from kcheck.worker.judge import Judge
+
+
+def serve(channel: Channel, targets: Mapping[str, Target], backend: Backend) -> None:
+    """Answer requests until the supervisor hangs up.
+
+    Args:
+        channel: To the supervisor.
+        targets: Loaded targets by spec.
+        backend: Where kernels run.
+    """
+    judge = Judge(backend)
+    while True:
+        try:
+            request = channel.receive()
+            channel.send(_answer(judge, targets, request).to_json())
+        except ChannelClosed:
+            return
+
+
+def _answer(judge: Judge, targets: Mapping[str, Target], request: Mapping[str, Any]) -> Judgement:
+    try:
+        case = case_from_json(request["case"])
+        return judge.judge(targets[request["target"]], case, frozenset(request.get("dense", ())))
+    except KcheckError as error:
+        return Judgement(CaseVerdict.COULD_NOT_CHECK, str(error))

@@ -1,0 +1,72 @@
+"""A case on trial: the target is run with it as often as the proof needs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import torch
+
+from kcheck.case import Case
+from kcheck.layout import Layout
+from kcheck.target import Target
+from kcheck.worker.arena import Arena, Style
+from kcheck.worker.backends.base import Backend, ProgramOrder
+from kcheck.worker.compare import Tolerance
+from kcheck.worker.run import Observation, run_target
+
+FIRST = Style(decoys=0, poison=0xA5)
+SECOND = Style(decoys=1, poison=0x5A)
+
+
+@dataclass(slots=True)
+class Trial:
+    """A case on trial.
+
+    Attributes:
+        target: What is tested.
+        case: Its arguments, roles set.
+        dense: Views made contiguous from the start.
+        contents: Values of every view.
+        backend: Where kernels run.
+        arena: Where tensors live.
+        seconds: Time spent, by part.
+        layouts: As placed in the first run.
+        unwritten: Masks of output elements that nobody wrote, by output.
+    """
+
+    target: Target
+    case: Case
+    dense: frozenset[str]
+    contents: dict[str, torch.Tensor]
+    backend: Backend
+    arena: Arena
+    seconds: dict[str, float] = field(default_factory=dict)
+    layouts: dict[str, Layout] = field(default_factory=dict)
+    unwritten: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """The target's."""
+        return Tolerance(self.target.exact, self.target.rtol, self.target.atol)
+
+    @property
+    def is_dense(self) -> bool:
+        """Every view is contiguous already, so that the contiguous copy is the same case."""
+        return all(layout == Layout.contiguous(layout.shape) for layout in self.layouts.values())
+
+    def run(self, style: Style, order: ProgramOrder = "forward") -> Observation:
+        """Run the target once. The tensors of an observation's placement are valid until the next run."""
+        return self._run(style, order, self.dense)
+
+    def run_dense(self) -> Observation:
+        """Run the target once on contiguous copies of every view."""
+        return self._run(FIRST, "forward", frozenset(self.case.views))
+
+    def _run(self, style: Style, order: ProgramOrder, dense: frozenset[str]) -> Observation:
+        began = time.perf_counter()
+        observation = run_target(
+            self.target, self.case, self.contents, self.backend, self.arena, style=style, order=order, dense=dense
+        )
+        self.seconds["target"] = self.seconds.get("target", 0.0) + time.perf_counter() - began
+        return observation

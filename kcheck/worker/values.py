@@ -1,0 +1,62 @@
+"""Fills as tensors: the numbers that `kcheck.fill` defines, by integer tensor arithmetic on any device."""
+
+from __future__ import annotations
+
+import torch
+
+from kcheck.dtypes import DType, dtype_named
+from kcheck.fill import MASK, Fill, mix
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """The torch data type of that name."""
+    found: torch.dtype = getattr(torch, dtype_named(name).name)
+    return found
+
+
+def _mix(x: torch.Tensor) -> torch.Tensor:
+    """`kcheck.fill.mix` on int64 elements. Products may wrap in 64 bits; their low 32 bits are right all the same."""
+    x = x & MASK
+    x = ((x ^ (x >> 16)) * 0x7FEB352D) & MASK
+    x = ((x ^ (x >> 15)) * 0x846CA68B) & MASK
+    return x ^ (x >> 16)
+
+
+def hashed(seed: int, start: int, count: int, device: torch.device | str = "cpu") -> torch.Tensor:
+    """32 hashed bits for each index in [start, start + count), as int64 of shape (count,)."""
+    index = torch.arange(start, start + count, dtype=torch.int64, device=device)
+    return _mix(_mix(index + (0x9E3779B9 * seed & MASK)) ^ mix(seed))
+
+
+def floats(bits: torch.Tensor, dtype: DType, exponent: int) -> torch.Tensor:
+    """Hashed bits as floats k·2**(exponent - digits), k in [-2**digits, 2**digits); every step is exact."""
+    k = (bits >> (31 - dtype.digits)) - (1 << dtype.digits)
+    wide = torch.float64 if dtype.name == "float64" else torch.float32
+    return (k.to(wide) * 2.0 ** (exponent - dtype.digits)).to(torch_dtype(dtype.name))
+
+
+def values(fill: Fill, dtype_name: str, shape: tuple[int, ...], device: torch.device | str = "cpu") -> torch.Tensor:
+    """The elements of a view, dense and row-major.
+
+    Args:
+        fill: How they are made.
+        dtype_name: Data type.
+        shape: Sizes, expanded dimensions given as 1.
+        device: Where.
+
+    Returns:
+        A contiguous tensor of that shape.
+    """
+    dtype = dtype_named(dtype_name)
+    target = torch_dtype(dtype_name)
+    if fill.kind != "hashed":
+        plain = torch.float64 if dtype.is_float else torch.int64
+        given = torch.tensor(fill.values, dtype=plain).to(device=device, dtype=target)
+        return given.expand(shape).contiguous() if fill.kind == "constant" else given.reshape(shape)
+    count = 1
+    for size in shape:
+        count *= size
+    bits = hashed(fill.seed, 0, count, device)
+    if dtype.is_float:
+        return floats(bits, dtype, fill.exponent).reshape(shape)
+    return (bits % (fill.high - fill.low + 1) + fill.low).to(target).reshape(shape)

@@ -1,0 +1,128 @@
+"""What a run tells: the console, machine formats, the drawings. Writers consume `kcheck.events`.
+
+A format is one module and one line in `_FORMATS`; modules load when a format is asked for, so that importing this
+package costs neither rich nor anything else.
+"""
+
+from __future__ import annotations
+
+if __name__ != "kcheck.reports":
+    raise ImportError(f"import kcheck.reports, not {__name__}: a second copy would have classes of its own")
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from kcheck.errors import UsageError
+from kcheck.events import Event
+
+__all__ = ["FORMATS", "Report", "Reports", "open_reports"]
+
+
+class Report(Protocol):
+    """Consumes the events of one run, in order."""
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+
+    def close(self) -> None:
+        """Finish: write what is still to be written, whether or not the run came to its end. Again: does nothing."""
+
+
+class Reports:
+    """Several reports as one, to be used in a ``with`` statement.
+
+    Args:
+        writers: The reports, called in this order.
+    """
+
+    def __init__(self, writers: Sequence[Report]) -> None:
+        self.writers = tuple(writers)
+
+    def handle(self, event: Event) -> None:
+        """Give one event to every report."""
+        for writer in self.writers:
+            writer.handle(event)
+
+    def close(self) -> None:
+        """Close every report, the others too when one fails.
+
+        Raises:
+            KcheckError: A report could not be written.
+        """
+        with ExitStack() as stack:
+            for writer in reversed(self.writers):
+                stack.callback(writer.close)
+
+    def __enter__(self) -> Reports:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _json(path: Path | None) -> Report:
+    from kcheck.reports.document_report import DocumentReport
+    from kcheck.reports.json_report import render_json
+
+    return DocumentReport(render_json, path)
+
+
+_FORMATS: Mapping[str, Callable[[Path | None], Report]] = {"json": _json}
+FORMATS = ("console", *_FORMATS)
+
+
+def open_reports(
+    specs: Sequence[str] = (), *, color: bool | None = None, width: int | None = None, progress: bool = True
+) -> Reports:
+    """Make the reports that the user asked for.
+
+    The console is always among them; it goes to stderr when another report goes to stdout.
+
+    Args:
+        specs: ``FORMAT`` or ``FORMAT=PATH``; without a path the report goes to stdout.
+        color: Whether the console uses colour; None: where the terminal has it and NO_COLOR is not set.
+        width: Columns of the console; None: the terminal's.
+        progress: Whether the console shows progress on a terminal.
+
+    Raises:
+        UsageError: A format is unknown, a path is missing or cannot be written, or two reports go to one place.
+    """
+    wanted = [(spec, *_parse(spec)) for spec in specs]
+    machine = [(spec, name, path) for spec, name, path in wanted if name != "console"]
+    _refuse_shared_places(machine)
+    from kcheck.reports.console import ConsoleReport, make_console
+
+    stream = sys.stderr if any(path is None for _, _, path in machine) else sys.stdout
+    console = ConsoleReport(make_console(stream, color=color, width=width), progress=progress)
+    return Reports([console, *(_FORMATS[name](path) for _, name, path in machine)])
+
+
+def _parse(spec: str) -> tuple[str, Path | None]:
+    name, equals, path = spec.partition("=")
+    if name not in FORMATS:
+        raise UsageError(f"--report {spec}: {name!r} is not a report format; use one of {', '.join(FORMATS)}")
+    if name == "console":
+        if equals:
+            raise UsageError(f"--report {spec}: the console takes no path; those that do are {', '.join(_FORMATS)}")
+        return name, None
+    if equals and not path:
+        raise UsageError(
+            f"--report {spec}: the path is missing; write {name}=PATH, or {name} alone for stdout "
+            f"(formats: {', '.join(FORMATS)})"
+        )
+    return name, Path(path) if path else None
+
+
+def _refuse_shared_places(machine: Sequence[tuple[str, str, Path | None]]) -> None:
+    taken: dict[str, str] = {}
+    for spec, _, path in machine:
+        place = "stdout" if path is None else str(path.absolute())
+        if place in taken:
+            raise UsageError(f"--report {taken[place]} and --report {spec} both write to {place}; change one path")
+        taken[place] = spec

@@ -1,0 +1,170 @@
+"""The console: progress while a run goes on, a block per target, a panel per finding, a summary."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import Literal, TextIO
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from kcheck.events import (
+    BugFound,
+    CaseVerdict,
+    Discovery,
+    Event,
+    RunDone,
+    RunStarted,
+    TargetDone,
+    TargetResult,
+)
+from kcheck.reports.fact import Hanging, fact
+from kcheck.reports.matrix import LayoutMatrix
+from kcheck.reports.panel import SEVERITY_STYLES, FindingPanel
+from kcheck.reports.progress import Progress
+from kcheck.reports.wording import counted, duration, nearest_path, plain, rate
+
+_VERDICTS = {
+    CaseVerdict.MATCH: ("MATCH", "bold green"),
+    CaseVerdict.FINDINGS: ("FINDINGS", "bold red"),
+    CaseVerdict.COULD_NOT_CHECK: ("COULD NOT CHECK", "bold magenta"),
+    CaseVerdict.REJECTED: ("REJECTED", "bold yellow"),
+}
+
+
+def make_console(stream: TextIO, *, color: bool | None = None, width: int | None = None) -> Console:
+    """A Rich console that prints user text literally and never fails on a character the stream cannot encode.
+
+    Args:
+        stream: Where to.
+        color: Whether to use colour; None: where the terminal has it and NO_COLOR is not set.
+        width: Columns; None: the terminal's.
+    """
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")
+    system: Literal["auto", "standard"] = "standard" if color and not stream.isatty() else "auto"
+    return Console(
+        file=stream,
+        width=width,
+        color_system=None if color is False else system,
+        force_terminal=color or None,
+        no_color=False if color else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+
+
+def render(renderable: RenderableType, width: int = 80) -> str:
+    """A renderable as text without colour, for logs and for the message of a failed test."""
+    stream = io.StringIO()
+    make_console(stream, color=False, width=width).print(renderable, crop=False)
+    return stream.getvalue()
+
+
+class ConsoleReport:
+    """Shows a run while it goes on.
+
+    Args:
+        console: Where to; `make_console` makes one.
+        progress: Whether to show progress where the console is a terminal.
+    """
+
+    def __init__(self, console: Console, *, progress: bool = True) -> None:
+        self._console = console
+        self._progress = Progress()
+        moving = progress and console.is_terminal and not console.is_dumb_terminal and console.file.isatty()
+        self._live = Live(self._progress, console=console, refresh_per_second=8, transient=True) if moving else None
+        self._shown: set[tuple[str, str]] = set()
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        self._progress.handle(event)
+        match event:
+            case RunStarted():
+                self._print(Hanging(Text(_heading(event), "dim")))
+                if self._live is not None:
+                    self._live.start()
+            case BugFound(discovery):
+                self._show(discovery)
+            case TargetDone(result):
+                for discovery in result.discoveries:
+                    self._show(discovery)
+                for part in _target_block(result, self._progress.replaced):
+                    self._print(part)
+            case RunDone():
+                self.close()
+                for part in _summary(event):
+                    self._print(part)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _print(self, part: RenderableType) -> None:
+        self._console.print(part, crop=False)
+
+    def _show(self, discovery: Discovery) -> None:
+        key = (discovery.target, discovery.fingerprint)
+        if key not in self._shown:
+            self._shown.add(key)
+            self._print(FindingPanel(discovery))
+
+
+def _heading(event: RunStarted) -> str:
+    known = [f"{name} {event.versions[name]}" for name in ("kcheck", "triton", "torch") if name in event.versions]
+    run = (f"backend {event.backend}", f"seed {event.seed}", counted(len(event.targets), "target"))
+    return plain(", ".join([*known, *run]))
+
+
+def _target_block(result: TargetResult, replaced: Sequence[str]) -> Iterator[RenderableType]:
+    word, style = _VERDICTS[result.verdict]
+    total = sum(result.cases.values())
+    kinds = ", ".join(f"{result.cases[v]:,} {v.value}" for v in CaseVerdict if result.cases.get(v))
+    line = Text.assemble((word, style), "  ", (plain(result.name), "bold"), f"  {counted(total, 'case')}")
+    line.append(f" ({kinds})" if kinds else "")
+    speed = rate(total, result.seconds)
+    line.append(f" in {duration(result.seconds)}{', ' if speed else ''}{speed}")
+    yield Hanging(line, rest="  ")
+    for reason in result.reasons:
+        yield fact("unchecked", reason)
+    for note in result.notes:
+        yield fact("note", note)
+    if replaced:
+        yield fact("workers", f"{counted(len(replaced), 'worker')} replaced, the last because: {replaced[-1]}")
+    if result.matrix:
+        yield Text()
+        yield LayoutMatrix(result.matrix)
+    yield Text()
+
+
+def _summary(event: RunDone) -> Iterator[RenderableType]:
+    found = [discovery for result in event.results for discovery in result.discoveries]
+    if len(found) > 1:
+        yield from map(_recap, found)
+        yield Text()
+    unchecked = sum(bool(result.reasons) or result.verdict is CaseVerdict.COULD_NOT_CHECK for result in event.results)
+    cases = sum(sum(result.cases.values()) for result in event.results)
+    parts = [
+        counted(len(found), "finding") if found else "no findings",
+        *([f"{unchecked} could not check"] if unchecked else []),
+        counted(len(event.results), "target"),
+        counted(cases, "case"),
+    ]
+    style = "bold red" if found else "bold magenta" if unchecked else "bold green"
+    yield Hanging(Text(f"{', '.join(parts)} in {duration(event.seconds)}", style))
+    if event.interrupted:
+        yield Hanging(Text("interrupted: what was found until then is kept and can be replayed", "bold yellow"))
+
+
+def _recap(discovery: Discovery) -> Hanging:
+    """One line for one finding, so that the end of a log names them all."""
+    finding = discovery.finding
+    place = f"{nearest_path(finding.file)}:{finding.line}" if finding.line else finding.kernel or discovery.target
+    what = " · ".join(filter(None, (finding.kind.value, finding.argument, place)))
+    severity = (finding.severity.upper(), SEVERITY_STYLES[finding.severity])
+    return Hanging(Text.assemble(severity, "  ", plain(what)), first=f"{discovery.replay}  ", rest="    ")

@@ -1,0 +1,239 @@
+"""The picture of a backing as a model: which cells are drawn, and what each of them is.
+
+Columns are the backing's innermost dimension, rows all the others in memory order. Only the cells that are drawn are
+ever looked at, so a backing of any size costs the same.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from types import MappingProxyType
+
+from kcheck.layout import Layout
+from kcheck.reports.wording import bracketed, counted
+
+
+class Mark(enum.StrEnum):
+    """What a drawn cell is."""
+
+    VIEW = "view"
+    OTHER = "another view"
+    GAP = "gap"
+    OUTSIDE = "outside the backing"
+    WRONG = "wrong"
+    FIRST = "first wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """The place of so many rows or columns that are left out."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of cells.
+
+    Attributes:
+        number: Row of the backing; below 0 and beyond the last one lies what is around it.
+        label: The row as an index into the backing (``[0, :]``), or what it is instead.
+        cells: What each drawn column is; None in place of those left out.
+    """
+
+    number: int
+    label: str
+    cells: tuple[Mark | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What to draw.
+
+    Attributes:
+        columns: Column numbers.
+        rows: The rows.
+    """
+
+    columns: tuple[int | Skip, ...]
+    rows: tuple[Row | Skip, ...]
+
+
+class Grid:
+    """Rows and columns of a backing.
+
+    Args:
+        layout: A view of it.
+
+    Attributes:
+        rows: Rows of the backing, those of a base offset (negative) included.
+        columns: Its columns.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        shape = layout.backing_shape
+        wide = [axis for axis, extent in enumerate(shape) if extent > 1]
+        self._layout = layout
+        self._axis = wide[-1] if wide and math.prod(shape) > 0 else 0
+        self._flat = self._axis == 0
+        self._pitch = 0 if self._flat else shape[self._axis]
+        self.columns = range(layout.backing_numel if self._flat else self._pitch)
+        before = 0 if self._flat else -(-layout.offset // self._pitch)
+        self.rows = range(1) if self._flat else range(-before, math.prod(shape[: self._axis]))
+
+    def place(self, element: int) -> tuple[int, int]:
+        """Row and column of a backing element, which may lie outside the backing."""
+        return (0, element) if self._flat else divmod(element - self._layout.offset, self._pitch)
+
+    def element(self, row: int, column: int) -> int:
+        """Backing element at a row and column."""
+        return column if self._flat else self._layout.offset + row * self._pitch + column
+
+    def label(self, row: int) -> str:
+        """A row as an index into the backing, or what it is instead."""
+        shape = self._layout.backing_shape
+        if self._flat:
+            return ""
+        if row < 0:
+            return "offset" if row >= self.rows.start else "before"
+        if row >= self.rows.stop:
+            return "behind"
+        index = unravel(row, shape[: self._axis])
+        return bracketed([*index, ":", *(0 for _ in shape[self._axis + 1 :])])
+
+    def of_view(self, row: int) -> str:
+        """A row as an index into the view, empty where the view has no cell in it."""
+        layout = self._layout
+        if self._flat or not layout.order:
+            return ""
+        entry = layout.order[self._axis]
+        column = layout.dims[entry].before if entry < layout.rank else layout.planes[entry - layout.rank].index
+        found = layout.index_at(self.element(row, column))
+        if found is None:
+            return ""
+        free = (i == entry or dim.expanded for i, dim in enumerate(layout.dims))
+        return bracketed([":" if is_free else position for is_free, position in zip(free, found, strict=True)])
+
+
+def picture(
+    layout: Layout, wrong: Sequence[int] = (), *, others: Sequence[Layout] = (), columns: int = 64, rows: int = 12
+) -> Picture:
+    """Choose the cells to draw, around the interesting ones, and tell what each is.
+
+    Args:
+        layout: The view.
+        wrong: Backing elements that are wrong, the first of them first; may lie outside the backing.
+        others: Other views of the backing.
+        columns: Most columns to draw, places of those left out included.
+        rows: Most rows to draw, places of those left out included.
+    """
+    grid = Grid(layout)
+    edges = (layout.first, layout.first + layout.reach) if layout.numel else ()
+    beyond = [grid.place(element) for element in wrong]
+    spots = [*beyond[:1], *(grid.place(element) for element in edges), *beyond[-1:], *beyond]
+    across = _chosen(_widened(grid.columns, [at for _, at in beyond], 1), [at for _, at in spots], columns)
+    down = _chosen(_widened(grid.rows, [at for at, _ in beyond], 0), [at for at, _ in spots], rows)
+
+    def mark(row: int, column: int | Skip) -> Mark | None:
+        return None if isinstance(column, Skip) else _mark(layout, grid.element(row, column), wrong, others)
+
+    def draw(row: int | Skip) -> Row | Skip:
+        if isinstance(row, Skip):
+            return row
+        return Row(row, grid.label(row), tuple(mark(row, column) for column in across))
+
+    return Picture(tuple(across), tuple(map(draw, down)))
+
+
+def _mark(layout: Layout, element: int, wrong: Sequence[int], others: Sequence[Layout]) -> Mark:
+    if element in wrong:
+        return Mark.FIRST if element == wrong[0] else Mark.WRONG
+    if not 0 <= element < layout.backing_numel:
+        return Mark.OUTSIDE
+    if layout.index_at(element) is not None:
+        return Mark.VIEW
+    return Mark.OTHER if any(other.index_at(element) is not None for other in others) else Mark.GAP
+
+
+def _widened(span: range, positions: Sequence[int], margin: int) -> range:
+    """The range with these positions in it; a margin stands beyond those that were not."""
+    low, high = min(positions, default=0), max(positions, default=-1)
+    start = low - margin if low < span.start and positions else span.start
+    stop = high + margin + 1 if high >= span.stop else span.stop
+    return range(start, stop)
+
+
+def _chosen(span: range, spots: Sequence[int], budget: int) -> list[int | Skip]:
+    """Positions of a range to draw: all of them, or as many as fit around the spots and the ends."""
+    if len(span) <= budget:
+        return list(span)
+    main = list(dict.fromkeys((*spots[:4], span.start, span.stop - 1)))
+    around = chain(
+        ((main, radius) for radius in range(5)), ((list(dict.fromkeys(spots)), radius) for radius in count())
+    )
+    picked: set[int] = set()
+    for wanted, radius in around:
+        for position in (spot + side for spot in wanted for side in (-radius, radius)):
+            if position not in span or position in picked:
+                continue
+            if len(_with_skips(span, picked | {position})) > budget:
+                return _with_skips(span, picked)
+            picked.add(position)
+    raise AssertionError("the search ends when the budget is spent")
+
+
+def _with_skips(span: range, picked: set[int]) -> list[int | Skip]:
+    """The picked positions in order, with what is left out between them."""
+    line: list[int | Skip] = []
+    expected = span.start
+    for position in (*sorted(picked), span.stop):
+        if position - expected == 1:
+            line.append(expected)  # the place of a single one left out shows it as well
+        elif position > expected:
+            line.append(Skip(position - expected))
+        if position < span.stop:
+            line.append(position)
+        expected = position + 1
+    return line
+
+
+def whereabouts(name: str, layout: Layout, element: int, others: Mapping[str, Layout] = MappingProxyType({})) -> str:
+    """What a backing element is, in words: a cell of the view, of another view, a gap, or outside.
+
+    Args:
+        name: The view's name.
+        layout: The view.
+        element: The backing element.
+        others: Other views of the backing, by name.
+    """
+    if element < 0:
+        return f"{counted(-element, 'element')} before the backing"
+    if element >= layout.backing_numel:
+        behind = element - layout.backing_numel + 1
+        return (
+            "the first element behind the backing"
+            if behind == 1
+            else f"{counted(behind, 'element')} behind the backing"
+        )
+    here = f"backing element {element}"
+    for label, view in ({name: layout} | dict(others)).items():
+        index = view.index_at(element)
+        if index is not None:
+            return f"{here}: {label}{bracketed(index) if index else ''}"
+    rest = element - layout.offset
+    if rest < 0:
+        return f"{here}: in the base offset"
+    return f"{here}, {bracketed(unravel(rest, layout.backing_shape))}: in a gap"
+
+
+def unravel(position: int, shape: Sequence[int]) -> list[int]:
+    """The index of a row-major position in a shape."""
+    index: list[int] = []
+    for extent in reversed(shape):
+        position, at = divmod(position, extent)
+        index.insert(0, at)
+    return index

@@ -1,0 +1,151 @@
+"""The picture of a backing in a terminal: distinct characters, so that it reads without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from kcheck.layout import Layout
+from kcheck.reports.picture import Grid, Mark, Picture, Row, Skip, picture
+from kcheck.reports.wording import counted, plain
+
+_GLYPHS = {Mark.VIEW: "■", Mark.OTHER: "□", Mark.GAP: "·", Mark.OUTSIDE: "░", Mark.WRONG: "x", Mark.FIRST: "X"}
+_ASCII = {Mark.VIEW: "#", Mark.OTHER: "o", Mark.GAP: ".", Mark.OUTSIDE: "~", Mark.WRONG: "x", Mark.FIRST: "X"}
+_SKIPPED, _SKIPPED_ASCII = "…", "_"
+STYLES = {
+    Mark.VIEW: "cyan",
+    Mark.OTHER: "blue",
+    Mark.GAP: "dim",
+    Mark.OUTSIDE: "yellow",
+    Mark.WRONG: "bold red",
+    Mark.FIRST: "bold white on red",
+}
+
+
+class BackingPicture:
+    """A renderable: the backing of one view, drawn in the width there is.
+
+    Args:
+        name: The view's name.
+        layout: The view.
+        wrong: Backing elements that are wrong, the first of them first.
+        others: Other views of the backing, by name.
+        said: What is wrong with the wrong cells, for the legend: ``read outside the view``.
+        rows: Most rows to draw.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        layout: Layout,
+        wrong: Sequence[int] = (),
+        *,
+        others: Mapping[str, Layout] | None = None,
+        said: str = "wrong",
+        rows: int = 12,
+    ) -> None:
+        self._name = plain(name)
+        self._layout = layout
+        self._wrong = wrong
+        self._others = dict(others or {})
+        self._said = said
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        grid = Grid(self._layout)
+        if not self._layout.backing_numel and not self._wrong:
+            yield Text("the backing has no elements", "dim")
+            return
+        glyphs = _ASCII if options.ascii_only else _GLYPHS
+        margin = max(len(grid.label(row)) for row in (grid.rows.start, grid.rows.stop - 1, grid.rows.stop))
+        drawn, step = self._fitted(grid, options.max_width - margin - 2)
+        ruler = _ruler(drawn, step, options.max_width - margin - 2)
+        if ruler:
+            yield _line(" " * (margin + 2) + ruler)
+        for row in drawn.rows:
+            if isinstance(row, Skip):
+                yield _line(
+                    f"{'...' if options.ascii_only else '…':>{margin}}  {counted(row.count, 'more row')}", "dim"
+                )
+            else:
+                yield self._row(grid, row, glyphs, margin, step, options.max_width)
+        yield Text()
+        yield self._legend(drawn, glyphs)
+
+    def _fitted(self, grid: Grid, room: int) -> tuple[Picture, int]:
+        """The picture for so many characters, and how many of them a cell takes."""
+        step = 2 if 2 * len(grid.columns) <= room else 1
+        ends = (self._layout.first, self._layout.first + self._layout.reach)
+        note = max(len(self._note(grid, grid.place(element)[0])) for element in ends)
+        if step == 1 and room - note >= 40:
+            room -= note
+        others = tuple(self._others.values())
+        return picture(self._layout, self._wrong, others=others, columns=max(room // step, 8), rows=self._rows), step
+
+    def _note(self, grid: Grid, row: int) -> str:
+        """What a row is in the view, or in another view that cuts the backing in the same way."""
+        if grid.of_view(row):
+            return f"   {self._name}{grid.of_view(row)}"
+        for name, other in self._others.items():
+            alike = (other.backing_shape, other.offset) == (self._layout.backing_shape, self._layout.offset)
+            if alike and Grid(other).of_view(row):
+                return f"   {plain(name)}{Grid(other).of_view(row)}"
+        return ""
+
+    def _row(self, grid: Grid, row: Row, glyphs: Mapping[Mark, str], margin: int, step: int, width: int) -> Text:
+        line = _line(f"{row.label:>{margin}}  ")
+        for mark in row.cells:
+            if mark is None:
+                line.append(_SKIPPED if glyphs is _GLYPHS else _SKIPPED_ASCII, "dim")
+            else:
+                line.append(glyphs[mark], STYLES[mark])
+            line.append(" " * (step - 1))
+        line.rstrip()
+        note = self._note(grid, row.number)
+        if line.cell_len + cell_len(note) <= width:
+            line.append(note, "dim")
+        return line
+
+    def _legend(self, drawn: Picture, glyphs: Mapping[Mark, str]) -> Text:
+        present = {mark for row in drawn.rows if isinstance(row, Row) for mark in row.cells}
+        names = {
+            Mark.VIEW: self._name,
+            Mark.OTHER: ", ".join(map(plain, self._others)),
+            Mark.GAP: "gap",
+            Mark.OUTSIDE: "outside the backing",
+            Mark.WRONG: self._said,
+            Mark.FIRST: "the first of them" if Mark.WRONG in present else self._said,
+        }
+        legend = Text()
+        for mark, name in names.items():
+            if mark in present:
+                legend.append("   " if legend else "")
+                legend.append(glyphs[mark], STYLES[mark])
+                legend.append(f" {name}")
+        return legend
+
+
+def _line(text: str, style: str = "") -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
+
+
+def _ruler(drawn: Picture, step: int, room: int) -> str:
+    """Column numbers above the columns: the first wrong one, where a run begins, the last, every eighth: what there is room for."""
+    found = [row.cells.index(Mark.FIRST) for row in drawn.rows if isinstance(row, Row) and Mark.FIRST in row.cells]
+    after_skip = [at for at in range(len(drawn.columns)) if at == 0 or isinstance(drawn.columns[at - 1], Skip)]
+    ruler: list[str] = []
+    last = len(drawn.columns) - 1
+    always = (*found, *after_skip, last)
+    for at in (*always, *range(last)):
+        column = drawn.columns[at]
+        if isinstance(column, Skip) or (at not in always and column % 8):
+            continue
+        text = str(column)
+        start = max(min(at * step, room - len(text)), 0)
+        ruler.extend(" " * (start + len(text) + 1 - len(ruler)))
+        if not "".join(ruler[max(start - 1, 0) : start + len(text) + 1]).strip():
+            ruler[start : start + len(text)] = text
+    return "".join(ruler).rstrip()

@@ -1,0 +1,264 @@
+"""The judge on targets that use torch alone: every check that needs no kernel, each with a control."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import strategies as st
+
+import kcheck
+from kcheck.case import Case, Role, Tensor
+from kcheck.events import CaseVerdict
+from kcheck.fill import Fill
+from kcheck.findings import Kind
+from kcheck.layout import Dim, Layout
+from kcheck.protocol import Judgement
+from kcheck.target import Target
+from kcheck.worker.backends.base import Frame, Launch, ProgramOrder, Region, Watch
+from kcheck.worker.judge import Judge
+
+
+class TorchOnly:
+    """A backend for targets without kernels: it sees one launch, and nothing of what torch does."""
+
+    name = "torch"
+    device = "cpu"
+
+    def __init__(self) -> None:
+        self.order: ProgramOrder = "forward"
+
+    @contextmanager
+    def watch(
+        self,
+        regions: Sequence[Region],
+        *,
+        spans: Sequence[tuple[int, int]] = (),
+        decoy_seed: int = 0,
+        order: ProgramOrder = "forward",
+    ) -> Iterator[Watch]:
+        self.order = order
+        yield Watch(launches=[])
+
+
+BACKEND = TorchOnly()
+NARROWED = Layout((Dim(3), Dim(4, after=12)))
+DENSE = Layout.contiguous((3, 4))
+
+
+def make(function: Callable[..., Any], oracle: Callable[..., Any] | None = None, **options: Any) -> Target:
+    return kcheck.target(cases=st.nothing(), oracle=oracle, **options)(function)
+
+
+def judge(target: Target, x: Layout = NARROWED, out: Layout = DENSE, dtype: str = "float32") -> Judgement:
+    case = Case(out=Tensor(dtype, out, role=Role.OUTPUT), x=Tensor(dtype, x, Fill(seed=7, low=0, high=9)))
+    return Judge(BACKEND).judge(target, case)
+
+
+def kinds(judgement: Judgement) -> list[Kind]:
+    return [finding.kind for finding in judgement.findings]
+
+
+def double(out: torch.Tensor, x: torch.Tensor) -> None:
+    out.copy_(x * 2)
+
+
+def double_oracle(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "int64", "int32", "uint8"])
+def test_a_right_target_matches(dtype: str) -> None:
+    judgement = judge(make(double, double_oracle, outputs=["out"]), dtype=dtype)
+    assert judgement.verdict is CaseVerdict.MATCH
+    assert not judgement.findings
+
+
+def test_an_oracle_that_writes_its_own_outputs_is_read() -> None:
+    assert judge(make(double, double, outputs=["out"])).verdict is CaseVerdict.MATCH
+
+
+def test_a_wrong_value_on_any_layout_is_a_logic_bug() -> None:
+    def wrong(out: torch.Tensor, x: torch.Tensor) -> None:
+        out.copy_(x * 2)
+        out[1, 2] = 99
+
+    judgement = judge(make(wrong, double_oracle, outputs=["out"]))
+    assert kinds(judgement) == [Kind.VALUE_MISMATCH]
+    mismatch = judgement.findings[0].mismatch
+    assert mismatch is not None
+    assert (mismatch.count, mismatch.total, mismatch.worst, mismatch.actual) == (1, 12, (1, 2), 99.0)
+
+
+def dense_walk(out: torch.Tensor, x: torch.Tensor) -> None:
+    """Takes the row stride from the shape: the founding bug, in torch."""
+    out.copy_(x.as_strided(x.shape, (x.shape[1], 1), x.storage_offset()) * 2)
+
+
+def test_a_wrong_stride_is_a_layout_bug() -> None:
+    assert kinds(judge(make(dense_walk, double_oracle, outputs=["out"]))) == [Kind.LAYOUT_VARIANCE]
+    assert judge(make(dense_walk, double_oracle, outputs=["out"]), x=DENSE).verdict is CaseVerdict.MATCH
+
+
+def test_without_an_oracle_the_contiguous_copy_is_the_reference() -> None:
+    assert kinds(judge(make(dense_walk, outputs=["out"]))) == [Kind.LAYOUT_VARIANCE]
+    assert judge(make(double, outputs=["out"])).verdict is CaseVerdict.MATCH
+
+
+def test_what_is_returned_is_compared_too() -> None:
+    def returning(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    def right(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    assert judge(make(returning, right)).verdict is CaseVerdict.MATCH
+    assert kinds(judge(make(returning, double_oracle))) == [Kind.VALUE_MISMATCH]
+
+
+def test_an_element_nobody_wrote_is_found() -> None:
+    def partly(out: torch.Tensor, x: torch.Tensor) -> None:
+        out[:2] = x[:2] * 2
+
+    judgement = judge(make(partly, double_oracle, outputs=["out"]))
+    assert kinds(judgement) == [Kind.UNWRITTEN_OUTPUT]
+    assert (judgement.findings[0].index, judgement.findings[0].count) == ((2, 0), 4)
+    assert judge(make(partly, double_oracle, outputs=["out"], unwritten_ok=["out"])).verdict is CaseVerdict.MATCH
+
+
+def test_a_changed_input_is_found() -> None:
+    def greedy(out: torch.Tensor, x: torch.Tensor) -> None:
+        out.copy_(x * 2)
+        x[2, 3] += 1
+
+    judgement = judge(make(greedy, double_oracle, outputs=["out"]))
+    assert kinds(judgement) == [Kind.INPUT_MUTATED]
+    assert (judgement.findings[0].argument, judgement.findings[0].index) == ("x", (2, 3))
+
+
+@pytest.mark.parametrize(("distance", "kind"), [(4, Kind.OUT_OF_VIEW_WRITE), (-1, Kind.OUT_OF_BOUNDS_WRITE)])
+def test_a_write_beside_the_view_is_found_to_the_byte(distance: int, kind: Kind) -> None:
+    def stray(out: torch.Tensor, x: torch.Tensor) -> None:
+        out.copy_(x * 2)
+        address = out.data_ptr() + distance * out.element_size()
+        import ctypes
+
+        ctypes.memset(address, 0x11, 1)
+
+    judgement = judge(make(stray, double_oracle, outputs=["out"]), out=NARROWED)
+    assert kinds(judgement) == [kind]
+    assert judgement.findings[0].cells == (distance,)
+
+
+def test_a_result_that_depends_on_old_output_is_an_uninitialised_read() -> None:
+    def adding(out: torch.Tensor, x: torch.Tensor) -> None:
+        out.view(torch.int32)[0, 0] &= 1  # differs by poison alone
+        out[1:] = x[1:] * 2
+        out[0, 1:] = x[0, 1:] * 2
+
+    def right(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        result = x * 2
+        result.view(torch.int32)[0, 0] = 1
+        return result
+
+    judgement = judge(make(adding, right, outputs=["out"], exact=True))
+    assert kinds(judgement) == [Kind.UNINITIALIZED_READ]
+
+
+def test_a_result_that_changes_from_call_to_call_is_nondeterministic() -> None:
+    counter = itertools.count()
+
+    def moody(out: torch.Tensor, x: torch.Tensor) -> None:
+        out.copy_(x * 2 + next(counter))
+
+    assert kinds(judge(make(moody, double_oracle, outputs=["out"]))) == [Kind.NONDETERMINISM]
+
+
+def test_rounding_that_depends_on_order_is_no_finding_unless_bits_are_promised() -> None:
+    def rounding(out: torch.Tensor, x: torch.Tensor) -> None:
+        out.copy_(x * 2 * (1 + (1e-7 if BACKEND.order == "reverse" else 0)))
+
+    assert judge(make(rounding, double_oracle, outputs=["out"])).verdict is CaseVerdict.MATCH
+    strict = make(rounding, double_oracle, outputs=["out"], deterministic=True)
+    assert kinds(judge(strict)) == [Kind.NONDETERMINISM]
+
+
+def test_declined_layouts_and_declined_values_are_rejected() -> None:
+    def contiguous_only(out: torch.Tensor, x: torch.Tensor) -> None:
+        if not x.is_contiguous():
+            raise ValueError("x must be contiguous")
+        double(out, x)
+
+    def never(out: torch.Tensor, x: torch.Tensor) -> None:
+        raise NotImplementedError("float32")
+
+    judgement = judge(make(contiguous_only, double_oracle, outputs=["out"]))
+    assert (judgement.verdict, judgement.layout_rejected) == (CaseVerdict.REJECTED, True)
+    assert judgement.reason == "ValueError: x must be contiguous"
+    judgement = judge(make(never, double_oracle, outputs=["out"]))
+    assert (judgement.verdict, judgement.layout_rejected) == (CaseVerdict.REJECTED, False)
+    owed = make(contiguous_only, double_oracle, outputs=["out"], must_accept={"x": ["narrowed"]})
+    assert kinds(judge(owed)) == [Kind.MUST_ACCEPT]
+
+
+def test_an_exception_that_declines_nothing_is_a_finding() -> None:
+    def broken(out: torch.Tensor, x: torch.Tensor) -> None:
+        raise KeyError("scale")
+
+    judgement = judge(make(broken, double_oracle, outputs=["out"]))
+    assert kinds(judgement) == [Kind.TARGET_ERROR]
+    assert judgement.findings[0].file == __file__
+
+
+def oracle_that_raises(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    raise RuntimeError("no reference")
+
+
+def oracle_of_another_shape(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return x[:1]
+
+
+@pytest.mark.parametrize(
+    ("oracle", "says"),
+    [(oracle_that_raises, "the oracle raised RuntimeError: no reference"), (oracle_of_another_shape, "shape (1, 4)")],
+)
+def test_a_broken_oracle_is_could_not_check_with_a_place(oracle: Callable[..., Any], says: str) -> None:
+    judgement = judge(make(double, oracle, outputs=["out"]))
+    assert judgement.verdict is CaseVerdict.COULD_NOT_CHECK
+    assert says in judgement.reason
+    assert __file__ in judgement.reason
+
+
+def test_the_arguments_of_a_case_must_be_the_parameters() -> None:
+    judgement = Judge(BACKEND).judge(make(double, double_oracle), Case(out=1, y=2))
+    assert judgement.verdict is CaseVerdict.COULD_NOT_CHECK
+    assert "(out, y)" in judgement.reason
+
+
+def test_a_constant_oracle_is_told() -> None:
+    def zeros(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros_like(x)
+
+    assert judge(make(double, zeros, outputs=["out"])).constant == "0.0"
+    assert judge(make(double, double_oracle, outputs=["out"])).constant is None
+
+
+def test_empty_outputs_are_exempt_from_the_launch_rule() -> None:
+    empty = Layout((Dim(0), Dim(4)))
+    judgement = judge(make(double, double_oracle, outputs=["out"]), x=empty, out=empty)
+    assert (judgement.verdict, judgement.exempt) == (CaseVerdict.MATCH, True)
+
+
+def test_a_launch_is_counted() -> None:
+    class Launching(TorchOnly):
+        @contextmanager
+        def watch(self, regions: Sequence[Region], **options: Any) -> Iterator[Watch]:
+            yield Watch([Launch("k", (1, 1, 1), 1, Frame(__file__, 1, "f", "k[1]()"))])
+
+    case = Case(out=Tensor("float32", DENSE, role=Role.OUTPUT), x=Tensor("float32", DENSE))
+    judgement = Judge(Launching()).judge(make(double, double_oracle, outputs=["out"]), case)
+    assert judgement.launches == {"k": 1}

@@ -20,11 +20,11 @@ from kcheck.document import case_to_json
 from kcheck.errors import WorkerError
 from kcheck.events import CaseVerdict
 from kcheck.findings import Finding, Kind
+from kcheck.origin import is_user_code
 from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed, ChannelTimeout, Judgement
 
 START_TIMEOUT_S = 120.0
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
-_LIBRARIES = ("/torch/", "/triton/", "/kcheck/", "/numpy/")
 
 
 class _Lost(Exception):
@@ -226,7 +226,7 @@ class Client:
             log.seek(mark)
             text = log.read(1 << 16).decode(errors="replace")
         for found in _STACK_LINE.finditer(text):
-            if not any(part in found["file"] for part in _LIBRARIES):
+            if is_user_code(found["file"]):
                 return found["file"], int(found["line"])
         return "", 0
 

@@ -43,7 +43,7 @@ class Fill:
             ``values``: the given ones, row-major; ``constant``: the single one in `values`.
         seed: Of the hash.
         low: Smallest integer.
-        high: Largest integer; not below `low`.
+        high: Largest integer; not below `low`, and at most 2**32 - 1 above it.
         exponent: Range of hashed floats.
         values: The given ones.
     """
@@ -63,6 +63,8 @@ class Fill:
                 raise InvalidDocument(name, f"is {getattr(self, name)!r}; expected an integer")
         if self.low > self.high:
             raise InvalidDocument("low", f"is {self.low}, above high, {self.high}")
+        if self.high - self.low > MASK:
+            raise InvalidDocument("high", f"is {self.high}, more than {MASK} above low: a hash has 32 bits")
         if not 0 <= self.seed <= MASK:
             raise InvalidDocument("seed", f"is {self.seed}; expected an integer in [0, {MASK}]")
         if any(type(value) not in (int, float) for value in self.values):

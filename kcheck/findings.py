@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -18,14 +19,19 @@ class Kind(enum.StrEnum):
     OUT_OF_VIEW_WRITE = "out-of-view-write"
     OUT_OF_BOUNDS_READ = "out-of-bounds-read"
     OUT_OF_BOUNDS_WRITE = "out-of-bounds-write"
+    MISALIGNED_ACCESS = "misaligned-access"
     UNWRITTEN_OUTPUT = "unwritten-output"
     INPUT_MUTATED = "input-mutated"
     UNINITIALIZED_READ = "uninitialized-read"
+    SHARED_RACE = "shared-race"
+    BARRIER_DIVERGENCE = "barrier-divergence"
     NONDETERMINISM = "nondeterminism"
     CRASH = "crash"
     TIMEOUT = "timeout"
     DEVICE_ASSERT = "device-assert"
     COMPILE_ERROR = "compile-error"
+    API_ERROR = "api-error"
+    LEAK = "leak"
     TARGET_ERROR = "target-error"
     MUST_ACCEPT = "must-accept"  # a layout that the target's spec says must be accepted was rejected
 
@@ -141,8 +147,9 @@ class Finding:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for `json.dumps`."""
-        return asdict(self)
+        """Plain data for `json.dumps`, also where a value is not finite."""
+        plain: dict[str, Any] = _strict(asdict(self))
+        return plain
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Finding:
@@ -157,6 +164,16 @@ class Finding:
         values["chain"] = tuple(SourceFrame(**frame) for frame in values.get("chain", ()))
         found = values.get("mismatch")
         if found is not None:
-            examples = tuple((tuple(i), actual, expected) for i, actual, expected in found["examples"])
-            values["mismatch"] = Mismatch(**(found | {"worst": tuple(found["worst"]), "examples": examples}))
+            examples = tuple((tuple(i), float(actual), float(expected)) for i, actual, expected in found["examples"])
+            numbers = {name: float(found[name]) for name in ("actual", "expected", "allowed")}
+            values["mismatch"] = Mismatch(**(found | numbers | {"worst": tuple(found["worst"]), "examples": examples}))
         return Finding(**values | {"kind": Kind(values["kind"]), "severity": Severity(values["severity"])})
+
+
+def _strict(value: Any) -> Any:
+    """JSON has no NaN and no infinities: these become strings, which `float` reads back."""
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -191,7 +191,7 @@ class Layout:
 
     @property
     def is_contiguous(self) -> bool:
-        """What ``torch.Tensor.is_contiguous`` says: dense and row-major; offsets and strides of size-1 dimensions are free."""
+        """What ``torch.Tensor.is_contiguous`` says: dense and row-major; offset and strides of size 1 are free."""
         pitch = 1
         for dim, stride in zip(reversed(self.dims), reversed(self.strides), strict=True):
             if dim.size != 1 and stride != pitch:

@@ -254,7 +254,7 @@ def _importing(place: str) -> Iterator[None]:
             yield
     except (KeyboardInterrupt, TargetLoadError):
         raise
-    except BaseException as error:  # noqa: BLE001 - SystemExit and pytest.skip are faults of the file too
+    except BaseException as error:  # SystemExit and pytest.skip are faults of the file too
         raise TargetLoadError(_explained(error, place)) from None
     finally:
         os.dup2(stdout, 1)

@@ -128,7 +128,8 @@ class Judgement:
         launches: Launches by kernel name.
         layout_rejected: REJECTED only: the contiguous copy of the same case is accepted, so it is about the layout.
         exempt: The case's outputs are empty: that no kernel launched means nothing.
-        constant: The value that every element of every oracle output has, as text; None if they differ.
+        constant: The value that every element of every oracle output has, as text; None if they differ, ``""`` if
+            there are too few to tell.
         seconds: Time inside the worker, by part.
     """
 
@@ -138,7 +139,7 @@ class Judgement:
     launches: Mapping[str, int] = field(default_factory=dict)
     layout_rejected: bool = False
     exempt: bool = False
-    constant: str | None = None
+    constant: str | None = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

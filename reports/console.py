@@ -20,7 +20,7 @@ from kcheck.events import (
     TargetDone,
     TargetResult,
 )
-from kcheck.reports.fact import Hanging, fact
+from kcheck.reports.fact import Hanging, fact, unwrapped
 from kcheck.reports.matrix import LayoutMatrix
 from kcheck.reports.panel import SEVERITY_STYLES, FindingPanel
 from kcheck.reports.progress import Progress
@@ -31,6 +31,12 @@ _VERDICTS = {
     CaseVerdict.FINDINGS: ("FINDINGS", "bold red"),
     CaseVerdict.COULD_NOT_CHECK: ("COULD NOT CHECK", "bold magenta"),
     CaseVerdict.REJECTED: ("REJECTED", "bold yellow"),
+}
+_CASES = {
+    CaseVerdict.MATCH: "match",
+    CaseVerdict.REJECTED: "rejected",
+    CaseVerdict.FINDINGS: "with findings",
+    CaseVerdict.COULD_NOT_CHECK: "not checked",
 }
 
 
@@ -86,7 +92,7 @@ class ConsoleReport:
             case RunStarted():
                 self._print(Hanging(Text(_heading(event), "dim")))
                 if self._live is not None:
-                    self._live.start()
+                    self._live.start(refresh=True)
             case BugFound(discovery):
                 self._show(discovery)
             case TargetDone(result):
@@ -124,7 +130,7 @@ def _heading(event: RunStarted) -> str:
 def _target_block(result: TargetResult, replaced: Sequence[str]) -> Iterator[RenderableType]:
     word, style = _VERDICTS[result.verdict]
     total = sum(result.cases.values())
-    kinds = ", ".join(f"{result.cases[v]:,} {v.value}" for v in CaseVerdict if result.cases.get(v))
+    kinds = ", ".join(f"{result.cases[v]:,} {says}" for v, says in _CASES.items() if result.cases.get(v))
     line = Text.assemble((word, style), "  ", (plain(result.name), "bold"), f"  {counted(total, 'case')}")
     line.append(f" ({kinds})" if kinds else "")
     speed = rate(total, result.seconds)
@@ -145,7 +151,8 @@ def _target_block(result: TargetResult, replaced: Sequence[str]) -> Iterator[Ren
 def _summary(event: RunDone) -> Iterator[RenderableType]:
     found = [discovery for result in event.results for discovery in result.discoveries]
     if len(found) > 1:
-        yield from map(_recap, found)
+        for discovery in found:
+            yield from _recap(discovery)
         yield Text()
     unchecked = sum(bool(result.reasons) or result.verdict is CaseVerdict.COULD_NOT_CHECK for result in event.results)
     cases = sum(sum(result.cases.values()) for result in event.results)
@@ -161,10 +168,11 @@ def _summary(event: RunDone) -> Iterator[RenderableType]:
         yield Hanging(Text("interrupted: what was found until then is kept and can be replayed", "bold yellow"))
 
 
-def _recap(discovery: Discovery) -> Hanging:
-    """One line for one finding, so that the end of a log names them all."""
+def _recap(discovery: Discovery) -> Iterator[RenderableType]:
+    """One finding in short, so that the end of a log names them all."""
     finding = discovery.finding
     place = f"{nearest_path(finding.file)}:{finding.line}" if finding.line else finding.kernel or discovery.target
     what = " · ".join(filter(None, (finding.kind.value, finding.argument, place)))
     severity = (finding.severity.upper(), SEVERITY_STYLES[finding.severity])
-    return Hanging(Text.assemble(severity, "  ", plain(what)), first=f"{discovery.replay}  ", rest="    ")
+    yield Hanging(Text.assemble(severity, "  ", plain(what)), rest="  ")
+    yield unwrapped(Text(f"    {plain(discovery.replay)}"))

@@ -172,6 +172,7 @@ def _discovery(node: Node) -> Discovery:
         culprit=node.get("culprit").text(),
         related=tuple(_finding(related) for related in node.get("related").items()),
         minimal=node.get("minimal").boolean(),
+        directory=node.get("directory").text(),
     )
 
 

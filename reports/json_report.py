@@ -57,6 +57,7 @@ def discovery_to_json(discovery: Discovery) -> dict[str, Any]:
     return discovery.finding.to_json() | {
         "target": discovery.target,
         "spec": discovery.spec,
+        "directory": discovery.directory,
         "fingerprint": discovery.fingerprint,
         "layout_kinds": [kind.value for kind in discovery.layout_kinds],
         "layouts": {name: view.code for name, view in discovery.case.views.items()},

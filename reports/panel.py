@@ -58,7 +58,7 @@ class FindingPanel:
         yield from _mismatch(self._finding.mismatch)
         yield from self._cause()
         yield from self._rest()
-        yield fact("replay", f"of target {self._found.target} ({self._found.spec}):")
+        yield fact("replay", f"this case of {self._found.target} again:")
         yield unwrapped(Text(f"    {plain(self._found.replay)}", "bold"))
         yield Text()
 

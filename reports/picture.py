@@ -171,10 +171,9 @@ def _chosen(span: range, spots: Sequence[int], budget: int) -> list[int | Skip]:
     """Positions of a range to draw: all of them, or as many as fit around the spots and the ends."""
     if len(span) <= budget:
         return list(span)
-    main = list(dict.fromkeys((*spots[:4], span.start, span.stop - 1)))
-    around = chain(
-        ((main, radius) for radius in range(5)), ((list(dict.fromkeys(spots)), radius) for radius in count())
-    )
+    ends = (span.start, span.stop - 1)
+    main, every = tuple(dict.fromkeys((*spots[:4], *ends))), tuple(dict.fromkeys((*spots, *ends)))
+    around = chain(((main, radius) for radius in range(5)), ((every, radius) for radius in count()))
     picked: set[int] = set()
     for wanted, radius in around:
         for position in (spot + side for spot in wanted for side in (-radius, radius)):

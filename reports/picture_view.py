@@ -133,7 +133,7 @@ def _line(text: str, style: str = "") -> Text:
 
 
 def _ruler(drawn: Picture, step: int, room: int) -> str:
-    """Column numbers above the columns: the first wrong one, where a run begins, the last, every eighth: what there is room for."""
+    """Column numbers, as far as there is room: the first wrong one, where a run begins, the last, every eighth."""
     found = [row.cells.index(Mark.FIRST) for row in drawn.rows if isinstance(row, Row) and Mark.FIRST in row.cells]
     after_skip = [at for at in range(len(drawn.columns)) if at == 0 or isinstance(drawn.columns[at - 1], Skip)]
     ruler: list[str] = []

@@ -108,8 +108,15 @@ def _drawn_option(draw: st.DrawFn, name: str, values: tuple[T, ...]) -> T:
     return draw_option(draw, name, values)
 
 
-def draw_option(draw: st.DrawFn, name: str, values: tuple[T, ...]) -> T:
-    """What `options` draws, without a strategy around it."""
+def draw_option(draw: st.DrawFn, name: str, values: tuple[T, ...], selector: int | None = None) -> T:
+    """What `options` draws, without a strategy around it.
+
+    Args:
+        draw: Hypothesis's.
+        name: Name of the choice.
+        values: What there is to choose from.
+        selector: Decides, modulo the number of values, instead of another choice of Hypothesis's.
+    """
     record = plan.current()
     pinned = offer(record, name, tuple(map(_label, values)))
     if pinned is not None:
@@ -118,7 +125,9 @@ def draw_option(draw: st.DrawFn, name: str, values: tuple[T, ...]) -> T:
                 return value
         unmet(record, f"{name}={pinned} is not one of {', '.join(map(str, values))}")
         return values[0]
-    return values[0] if record.plan.small or len(values) == 1 else draw(sampled(values))
+    if record.plan.small or len(values) == 1:
+        return values[0]
+    return draw(sampled(values)) if selector is None else values[selector % len(values)]
 
 
 @lru_cache(maxsize=1024)

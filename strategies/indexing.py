@@ -14,12 +14,10 @@ from kcheck.strategies import tables
 from kcheck.strategies.dims import boundary_values, draw_dim, draw_option, offer, unmet
 from kcheck.strategies.kinds import ANY, Kinds
 from kcheck.strategies.tables import LENGTHS, TABLE_IDS, UNUSED_ENTRIES
-from kcheck.strategies.tensors import INT32, INT64, draw_index_dtype, explicit
+from kcheck.strategies.tensors import INT32, INT64, case_seed, draw_index_dtype, explicit
 
 AnyKinds = Kinds | Iterable[LayoutKind | str]
 Integers = Tensor | Sequence[int]
-
-_SEED = st.integers(0, 255)
 
 
 def seq_lens(
@@ -34,7 +32,7 @@ def seq_lens(
 ) -> st.SearchStrategy[Tensor]:
     """Lengths of requests, (num_requests,), in tokens.
 
-    Named choices: ``lengths``, ``index_dtype``; a plan may also pin ``seq_len``. Four to six choices. Shrinks towards
+    Named choices: ``lengths``, ``index_dtype``; a plan may also pin ``seq_len``. Five choices. Shrinks towards
     `max_len` everywhere, int32, contiguous.
 
     Args:
@@ -62,7 +60,7 @@ def seq_lens(
             block_size=block_size,
             span=(min_len, max_len),
             policies=tuple(lengths),
-            seed=draw_table_seed(draw),
+            seed=case_seed(draw, plan.current()),
         )
         return explicit(draw, (num_requests,), name, found, kinds=Kinds.of(kinds), bound=None)
 
@@ -82,7 +80,7 @@ def block_tables(
 ) -> st.SearchStrategy[Tensor]:
     """Block tables, (requests, width): the pages of each request, and unused entries behind them.
 
-    Named choices: ``table_ids``, ``unused_entries``, ``index_dtype``. Five to seven choices. Shrinks towards each
+    Named choices: ``table_ids``, ``unused_entries``, ``index_dtype``. Six choices. Shrinks towards each
     request's own pages in order, decoys behind them, int32, contiguous.
 
     Args:
@@ -119,7 +117,7 @@ def block_tables(
             num_blocks=num_blocks,
             unused=unused,
             dtype=name,
-            seed=draw_table_seed(draw),
+            seed=case_seed(draw, plan.current()),
         )
         return draw_table(draw, entries, columns, num_blocks, name, tuple(table_ids), Kinds.of(kinds))
 
@@ -139,7 +137,7 @@ def slot_mappings(
 ) -> st.SearchStrategy[Tensor]:
     """Slot mappings, (tokens + padding,): page × block_size + place in the page, of token after token.
 
-    Named choices: ``slot_padding``, ``index_dtype``, where there is more than one value. One to five choices. Shrinks
+    Named choices: ``slot_padding``, ``index_dtype``, where there is more than one value. Two to four choices. Shrinks
     towards no padding, contiguous. A kernel that writes slots needs requests that share no page
     (``table_ids=("sequential", "permuted", "highest")``), else its writes race.
 
@@ -176,11 +174,6 @@ def integers_of(given: Integers) -> tuple[int, ...]:
     return values * given.shape[0] if given.layout.overlapping else values
 
 
-def draw_table_seed(draw: st.DrawFn) -> int:
-    """The seed of lengths and ids: one choice, 0 in a sweep."""
-    return 0 if plan.current().plan.small else draw(_SEED)
-
-
 def draw_lengths(
     draw: st.DrawFn,
     count: int,
@@ -189,11 +182,12 @@ def draw_lengths(
     span: tuple[int, int],
     policies: tuple[str, ...],
     seed: int,
+    selector: int | None = None,
 ) -> tuple[int, ...]:
     """Lengths by the named choice ``lengths``, or all as ``seq_len`` is pinned; `span` is the shortest and longest."""
     record = plan.current()
     least, most = span
-    policy = draw_option(draw, "lengths", policies)
+    policy = draw_option(draw, "lengths", policies, selector)
     near = (block_size - 1, block_size, block_size + 1)
     pinned = offer(record, "seq_len", boundary_values(least, most, near))
     if isinstance(pinned, int) and least <= pinned <= most:
@@ -203,10 +197,15 @@ def draw_lengths(
     return tables.lengths(policy, count, block_size=block_size, capacity=most, min_len=least, seed=seed)
 
 
-def draw_policies(draw: st.DrawFn, table_ids: tuple[str, ...], unused_entries: tuple[str, ...]) -> tuple[str, str]:
+def draw_policies(
+    draw: st.DrawFn,
+    table_ids: tuple[str, ...],
+    unused_entries: tuple[str, ...],
+    selectors: tuple[int | None, int | None] = (None, None),
+) -> tuple[str, str]:
     """Policies of the table drawn next, by the named choices ``table_ids`` and ``unused_entries``."""
-    ids = draw_option(draw, "table_ids", table_ids)
-    unused = draw_option(draw, "unused_entries", unused_entries)
+    ids = draw_option(draw, "table_ids", table_ids, selectors[0])
+    unused = draw_option(draw, "unused_entries", unused_entries, selectors[1])
     if plan.current().layout_of_next() is LayoutKind.EXPANDED and "same" in table_ids:
         ids = "same"  # only equal rows can be one row
     return ids, unused

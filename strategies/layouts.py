@@ -21,9 +21,8 @@ def layouts(
 ) -> st.SearchStrategy[Layout]:
     """Layouts of a shape: of one kind, or of two that occur together in practice.
 
-    One choice for the kind, another for its variant unless it is contiguous. Shrinks towards contiguous, then towards
-    one kind in its plainest variant: one element cut off, the first dimension that will do. It reads no plan; tensors
-    do.
+    Two choices: the variant and the kind. Shrinks towards contiguous, then towards one kind in its plainest variant:
+    one element cut off, the first dimension that will do. It reads no plan; tensors do.
 
     Args:
         shape: Sizes of the view.
@@ -49,10 +48,12 @@ def _layouts(draw: st.DrawFn, site: Site) -> Layout:
 
 def _draw_layout(draw: st.DrawFn, site: Site, start: Layout | None = None) -> Layout:
     kinds = table(site)
-    kind = kinds[0] if len(kinds) == 1 else draw(_table(site))
-    if kind is LayoutKind.CONTIGUOUS:
+    if kinds == (LayoutKind.CONTIGUOUS,):
         return make(site, (), start=start)
+    # The variant comes first: Hypothesis shrinks the first choice first, and a plain variant of a later kind is simpler
+    # than an early kind with a partner.
     a, b, partner = _variant(draw(_VARIANT))
+    kind = kinds[0] if len(kinds) == 1 else draw(_table(site))
     others = partners(site, kind)
     both = (kind, others[partner % len(others)]) if others and partner >= 0 else (kind,)
     return make(site, both, a, b, start)

@@ -83,7 +83,8 @@ def orders(rank: int, axes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 
 def _transposed(layout: Layout, site: Site, a: int, b: int) -> Layout:
     """Selects: the order."""
-    return replace(layout, order=_pick(orders(layout.rank, site.wide), a))
+    turned = iter(_pick(orders(layout.rank, site.wide), a))  # planes stay where they are
+    return replace(layout, order=tuple(next(turned) if entry < layout.rank else entry for entry in layout.order))
 
 
 def _interleaved(layout: Layout, site: Site, a: int, b: int) -> Layout:

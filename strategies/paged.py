@@ -12,22 +12,22 @@ from kcheck.case import Role, Tensor
 from kcheck.dtypes import dtype_named
 from kcheck.errors import SpecError
 from kcheck.strategies import tables
-from kcheck.strategies.dims import draw_dim, draw_option
+from kcheck.strategies.dims import draw_dim, draw_option, sampled
 from kcheck.strategies.indexing import (
     AnyKinds,
     check_policies,
     draw_lengths,
     draw_policies,
     draw_table,
-    draw_table_seed,
     slot_mappings,
 )
 from kcheck.strategies.kinds import ANY, Kinds
 from kcheck.strategies.parts import planes
 from kcheck.strategies.tables import LENGTHS, TABLE_IDS, UNUSED_ENTRIES
-from kcheck.strategies.tensors import INT32, INT64, DTypes, explicit, inouts, tensors
+from kcheck.strategies.tensors import INT32, INT64, DTypes, case_seed, explicit, inouts, tensors
 
 LEAST_PAGES = 3  # with one page a wrong id is the right page
+_POLICIES = st.integers(0, 511)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ class PagedKV:
     ) -> st.SearchStrategy[tuple[Tensor, Tensor]]:
         """A K and a V pool: each in its own memory and layout, or both interleaved in one.
 
-        Named choice: ``kv_pools`` (apart, interleaved). Shrinks towards two contiguous pools.
+        Named choice: ``kv_pools`` (apart, interleaved). Five choices. Shrinks towards two contiguous pools.
 
         Args:
             entry: Shape of what the pool holds for one token, (heads, head size) for example; the pools are
@@ -128,7 +128,7 @@ def paged_kv(
 
     Named choices: ``num_requests``, ``block_size``, ``max_blocks`` (width of the table), ``lengths``, ``table_ids``,
     ``unused_entries``, ``index_dtype``; ``seq_len`` is not drawn, but a plan may pin it to give every request that
-    length. Ten to fourteen choices, layouts included. Shrinks towards `min_requests` requests of one full page each,
+    length. Nine choices, layouts and seed included. Shrinks towards `min_requests` requests of one full page each,
     their pages in order, int32, contiguous.
 
     Args:
@@ -206,12 +206,16 @@ def _paged_kv(draw: st.DrawFn, asked: _Asked) -> PagedKV:
     count = draw_dim(draw, "num_requests", *asked.requests)
     size = draw_option(draw, "block_size", asked.block_sizes)
     width = draw_dim(draw, "max_blocks", *asked.widths)
-    dtype = draw_option(draw, "index_dtype", asked.index_dtypes)
-    seed = draw_table_seed(draw)
+    # Bits, since Hypothesis tries to clear the upper ones: each policy shrinks to its first on its own.
+    bits = 0 if plan.current().plan.small else draw(_POLICIES)
+    dtype = draw_option(draw, "index_dtype", asked.index_dtypes, bits >> 8)
+    seed = case_seed(draw, plan.current())
     span = (min(asked.min_len, size * width), size * width)
-    lengths = draw_lengths(draw, count, block_size=size, span=span, policies=asked.lengths, seed=seed)
+    lengths = draw_lengths(
+        draw, count, block_size=size, span=span, policies=asked.lengths, seed=seed, selector=bits & 7
+    )
     seq_lens = explicit(draw, (count,), dtype, lengths, kinds=asked.kinds, bound=None)
-    ids, unused = draw_policies(draw, asked.table_ids, asked.unused_entries)
+    ids, unused = draw_policies(draw, asked.table_ids, asked.unused_entries, (bits >> 3 & 7, bits >> 6 & 3))
     counts = [tables.pages_of(length, size) for length in lengths]
     num_blocks = asked.num_blocks(ids, counts)
     entries = tables.table(ids, counts, width=width, num_blocks=num_blocks, unused=unused, dtype=dtype, seed=seed)
@@ -225,9 +229,12 @@ def _pools(
     draw: st.DrawFn, shape: tuple[int, ...], dtype: DTypes, kinds: Kinds, role: Role, exponent: int
 ) -> tuple[Tensor, Tensor]:
     if draw_option(draw, "kv_pools", ("apart", "interleaved")) == "interleaved":
-        k, v = draw(planes(shape, dtype, count=2, axis=1, kinds=kinds, role=role, exponent=exponent))
-        # As many choices as two pools apart, so that a case does not shrink to fewer by being interleaved.
-        return (v, k) if not plan.current().plan.small and draw(st.booleans()) else (k, v)
+        # Which axis, which plane: with these a pool has as many choices as two pools apart, and so a case does not get
+        # simpler for Hypothesis by being interleaved.
+        small = plan.current().plan.small
+        axis, swapped = (1, False) if small else (draw(sampled((1, 2))), draw(sampled((False, True))))
+        k, v = draw(planes(shape, dtype, count=2, axis=axis, kinds=kinds, role=role, exponent=exponent))
+        return (v, k) if swapped else (k, v)
     one = (inouts if role.writable else tensors)(shape, dtype, kinds=kinds, exponent=exponent)
     k = draw(one)
     return k, draw(one)

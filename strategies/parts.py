@@ -39,7 +39,7 @@ def planes(
 ) -> st.SearchStrategy[tuple[Tensor, ...]]:
     """Tensors of one shape that are the planes of one memory, as ``pool[:, 0]`` and ``pool[:, 1]`` or ``unbind``.
 
-    Two to four choices, and a seed for each. Shrinks towards a pool that is itself contiguous.
+    Two choices, for the layout of the whole, and the seed of the case. Shrinks towards a contiguous pool.
 
     Args:
         shape: Sizes of each plane.
@@ -78,7 +78,7 @@ def splits(
 ) -> st.SearchStrategy[tuple[Tensor, ...]]:
     """Tensors that are neighbouring ranges of one memory, as ``q, k, v = qkv.split([8, 2, 2], dim=-1)``.
 
-    Two to four choices, and a seed for each. Shrinks towards a whole that is contiguous.
+    Two choices, for the layout of the whole, and the seed of the case. Shrinks towards a contiguous whole.
 
     Args:
         shape: Sizes of each part; the entry at `axis` is ignored.

@@ -93,7 +93,8 @@ def table(
         seed: Of what is random.
     """
     if policy == "same":
-        row = _row(range(max(counts, default=0)), 0, width, num_blocks, unused, dtype, seed)
+        own = [place % num_blocks for place in range(max(counts, default=0))]
+        row = _row(own, 0, width, num_blocks, unused, dtype, seed)
         return row * len(counts)
     entries: tuple[int, ...] = ()
     order = shuffled(num_blocks, seed) if policy == "permuted" else range(num_blocks)

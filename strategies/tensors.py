@@ -23,10 +23,11 @@ from kcheck.strategies.layouts import planned_layout
 DTypes = Any  # a name, a torch.dtype, a sequence of these, or a strategy of them
 INT32, INT64 = "int32", "int64"
 
-SEEDS = 8  # seeds to draw from; the ordinal of the tensor in its case makes the rest of the difference
+SEEDS = 256  # seeds of a case; the ordinal of a tensor in it makes the rest of the difference
 RANGE = 16  # integers lie in [-16, 16] by default: sums and products stay exact
-_SEED = st.integers(0, SEEDS - 1)
-_ORDINALS = st.shared(st.builds(itertools.count), key="kcheck.strategies.ordinals")  # one counter for each case
+# Drawn once for each case, however many tensors it has.
+_SEED = st.shared(st.integers(0, SEEDS - 1), key="kcheck.strategies.seed")
+_ORDINALS = st.shared(st.builds(itertools.count), key="kcheck.strategies.ordinals")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +68,8 @@ def tensors(
 ) -> st.SearchStrategy[Tensor]:
     """Input tensors.
 
-    Two or three choices: the kind of the layout, its variant, a seed. Shrinks towards a contiguous layout and seed 0;
-    two tensors of a case have different values even then.
+    Two choices, for the layout, and one for all tensors of a case, the seed. Shrinks towards a contiguous layout and
+    seed 0; two tensors of a case have different values even then.
 
     Args:
         shape: Sizes of the view.
@@ -118,7 +119,7 @@ def outputs(
 ) -> st.SearchStrategy[Tensor]:
     """Output tensors: every element is to be written. Never expanded.
 
-    One or two choices: the kind of the layout and its variant. Shrinks towards contiguous.
+    Two choices, for the layout. Shrinks towards contiguous.
 
     Args:
         shape: Sizes of the view.
@@ -177,10 +178,15 @@ def note(record: Drawing, tensor: Tensor, site: Site) -> Tensor:
     return tensor
 
 
+def case_seed(draw: st.DrawFn, record: Drawing) -> int:
+    """The seed of the case: one choice for all that ask, none in a sweep."""
+    return 0 if record.plan.small else draw(_SEED)
+
+
 def draw_seed(draw: st.DrawFn, record: Drawing) -> int:
-    """A seed that no other tensor of the case has: one small choice, none in a sweep."""
+    """A seed that no other tensor of the case has."""
     ordinal = next(draw(_ORDINALS))
-    return ordinal * SEEDS + (0 if record.plan.small else draw(_SEED))
+    return ordinal * SEEDS + case_seed(draw, record)
 
 
 def explicit(

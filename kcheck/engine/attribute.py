@@ -69,21 +69,23 @@ def find_culprit(turn: Turn, finding: Finding, case: Case) -> str:
 def tell_symptoms(turn: Turn) -> tuple[Discovery, ...]:
     """At the end of a turn: fold findings about values into the memory finding that causes them, tell of the rest.
 
+    The cause of a wrong value is the access through the argument whose layout decides about the value.
+
     Returns:
         All discoveries, gravest first.
     """
-    told = []
-    causes = {d.culprit: d for d in turn.discoveries.values() if d.finding.kind not in SYMPTOMS and d.culprit}
-    for discovery in turn.discoveries.values():
-        cause = causes.get(discovery.culprit) if discovery.finding.kind in SYMPTOMS else None
+    accesses = [d for d in turn.discoveries.values() if d.finding.kind not in SYMPTOMS]
+    symptoms = [d for d in turn.discoveries.values() if d.finding.kind in SYMPTOMS]
+    related: dict[str, list[Finding]] = {d.fingerprint: [] for d in accesses}
+    told = list(accesses)
+    for symptom in symptoms:
+        cause = next((a for a in accesses if symptom.culprit and symptom.culprit in (a.culprit, a.finding.argument)), None)
         if cause is not None:
-            causes[discovery.culprit] = replace(cause, related=(*cause.related, discovery.finding))
-        elif discovery.finding.kind in SYMPTOMS:
-            turn.emit(BugFound(discovery))
-            told.append(discovery)
-    for discovery in turn.discoveries.values():
-        if discovery.finding.kind not in SYMPTOMS:
-            known = causes.get(discovery.culprit)
-            told.append(known if known and known.fingerprint == discovery.fingerprint else discovery)
-    current = [replace(d, seen=turn.bugs[d.fingerprint].seen) for d in told]
-    return tuple(sorted(current, key=lambda d: d.finding.severity.rank))
+            related[cause.fingerprint].append(symptom.finding)
+        else:
+            turn.emit(BugFound(symptom))
+            told.append(symptom)
+    complete = [
+        replace(d, seen=turn.bugs[d.fingerprint].seen, related=tuple(related.get(d.fingerprint, ()))) for d in told
+    ]
+    return tuple(sorted(complete, key=lambda d: d.finding.severity.rank))

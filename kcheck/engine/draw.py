@@ -13,6 +13,7 @@ from hypothesis.strategies import SearchStrategy
 
 from kcheck.case import Case
 from kcheck.errors import InvalidDocument, SpecError
+from kcheck.origin import is_user_code
 from kcheck.plan import Drawing, Plan, drawing
 from kcheck.target import Target
 
@@ -88,7 +89,7 @@ def spec_error(target: Target, error: Exception) -> SpecError:
     if isinstance(error, SpecError):
         return error
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if "/hypothesis/" not in f.filename and "/kcheck/" not in f.filename] or frames[-1:]
+    own = [f for f in frames if is_user_code(f.filename)] or frames[-1:]
     text = f"{error}" if isinstance(error, InvalidDocument) else f"{type(error).__name__}: {error}"
     return SpecError(f"{own[-1].filename}:{own[-1].lineno}: the case strategy of {target.name} raised {text}")
 

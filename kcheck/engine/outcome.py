@@ -32,6 +32,7 @@ def result(turn: Turn, discoveries: tuple[Discovery, ...], failure: str, interru
         name=turn.target.name,
         verdict=verdict,
         reasons=tuple(reasons),
+        notes=tuple(turn.notes),
         cases=dict(turn.counts),
         seconds=time.monotonic() - turn.began,
         matrix=turn.matrix,

@@ -38,7 +38,8 @@ class _Round:
 
     def __init__(self, turn: Turn, goal: Finding | None = None) -> None:
         self.turn = turn
-        self.best: tuple[Finding, Case] | None = None
+        self.best: tuple[Finding, Case] | None = None  # the smallest met, or Hypothesis's choice when it is done
+        self._last: tuple[Finding, Case] | None = None
         self._raises: type[_Found] | None = None
         self._fingerprint, self._rank = "", 0
         if goal is not None:
@@ -61,8 +62,9 @@ class _Round:
             self.turn.emit(PhaseStarted(self.turn.target.name, Phase.SHRINK))
         finding = self.turn.showing(judgement, self._fingerprint, self._rank)
         if finding is not None and self._raises is not None:
-            if self.best is None or weight(drawn.case) <= weight(self.best[1]):
-                self.best = finding, drawn.case
+            self._last = finding, drawn.case
+            if self.best is None or weight(drawn.case) < weight(self.best[1]):
+                self.best = self._last
             raise self._raises
 
     def run(self, plan: Plan, slots: tuple[str, ...], examples: int, database: ExampleDatabase | None) -> bool:
@@ -80,6 +82,7 @@ class _Round:
         try:
             seed(self.turn.settings.seed)(test)()
         except (_Found, Flaky):
+            self.best = self._last  # Hypothesis runs its minimal example once more at the end
             return True
         except Unsatisfiable:
             return False

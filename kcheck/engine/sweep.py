@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,6 +14,14 @@ from kcheck.errors import SpecError
 from kcheck.events import CaseVerdict, Cell, Phase, PhaseStarted
 from kcheck.layout import LayoutKind
 from kcheck.plan import Plan
+
+SHARE = 0.5  # of a target's time; the rest is for random cases
+_CELLS = {
+    CaseVerdict.MATCH: Cell.MATCH,
+    CaseVerdict.FINDINGS: Cell.FINDING,  # nothing else differs from contiguous, so it is this layout, or any
+    CaseVerdict.REJECTED: Cell.REJECTED,
+    CaseVerdict.COULD_NOT_CHECK: Cell.COULD_NOT_CHECK,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,11 @@ def sweep(turn: Turn) -> None:
     slots = first.record.learn_slots(first.case.drawn)
     steps = list(walk(first, slots, turn.settings.plan))
     turn.emit(PhaseStarted(turn.target.name, Phase.SWEEP, len(steps)))
-    for step in steps:
+    end = time.monotonic() + turn.settings.max_time * SHARE
+    for done, step in enumerate(steps):
+        if time.monotonic() > end:
+            turn.notes.append(f"the sweep ran {done} of {len(steps)} cases; give it more --max-time")
+            break
         turn.phase = Phase.SWEEP
         drawn = simplest(turn.target, step.plan, slots)
         if drawn is None:
@@ -51,10 +64,8 @@ def sweep(turn: Turn) -> None:
             turn.mark(step.argument, [step.kind], Cell.NOT_TRIED)
             continue
         judgement = turn.judge(case)
-        if step.kind is not None and judgement.verdict is CaseVerdict.REJECTED:
-            turn.mark(step.argument, [step.kind], Cell.REJECTED)
-        if step.kind is not None and judgement.verdict is CaseVerdict.COULD_NOT_CHECK:
-            turn.mark(step.argument, [step.kind], Cell.COULD_NOT_CHECK)
+        if step.kind is not None:
+            turn.mark(step.argument, [step.kind], _CELLS[judgement.verdict])
         for finding in turn.news(judgement):
             pursue(turn, finding, Plan(layouts=step.plan.layouts, pins=turn.settings.plan.pins), slots)
 
@@ -87,9 +98,10 @@ def walk(first: Drawn, slots: tuple[str, ...], fixed: Plan) -> Iterator[Step]:
     for name, (_, kinds) in zip(slots, first.record.tensors, strict=True):
         for kind in kinds if name and name not in fixed.layouts else ():
             yield Step(merged(fixed, small=True, layouts={name: kind}), name, kind)
-    for choice in first.record.choices.values():
-        for value in choice.values if choice.name not in fixed.pins else ():
-            yield Step(merged(fixed, small=True, pins={choice.name: value}))
+    free = [choice for choice in first.record.choices.values() if choice.name not in fixed.pins]
+    values = [(choice.name, value) for choice in free for value in choice.values]
+    for name, value in sorted(values, key=lambda pin: pin[1] if isinstance(pin[1], int) else 0):
+        yield Step(merged(fixed, small=True, pins={name: value}))
 
 
 def _has(case: Case, argument: str, kind: LayoutKind) -> bool:

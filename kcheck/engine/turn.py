@@ -12,7 +12,7 @@ from kcheck.client import Client
 from kcheck.engine.settings import Settings
 from kcheck.events import CaseDone, CaseVerdict, Cell, Discovery, Event, Phase
 from kcheck.findings import Finding
-from kcheck.layout import LayoutKind
+from kcheck.layout import Layout, LayoutKind
 from kcheck.protocol import Judgement
 from kcheck.store import Store
 from kcheck.target import Target
@@ -31,7 +31,6 @@ class Bug:
         case: The best case: the smallest with the gravest severity.
         kinds: Layout kinds of the argument, over all cases.
         seen: Cases that showed it.
-        judged: In the order of judging, for choosing the smallest.
     """
 
     finding: Finding
@@ -77,6 +76,7 @@ class Turn:
         self.bugs: dict[str, Bug] = {}
         self.discoveries: dict[str, Discovery] = {}
         self.matrix: dict[str, dict[LayoutKind, Cell]] = {}
+        self.notes: list[str] = []
         self.strided_accepted: set[str] = set()
         self.strided_declined: dict[str, str] = {}
         self.drawn = 0
@@ -155,7 +155,7 @@ class Turn:
             self.rejections[judgement.reason] += 1
         elif judgement.reason:
             self.unchecked[judgement.reason] += 1
-        if judgement.verdict in (CaseVerdict.MATCH, CaseVerdict.FINDINGS) and not judgement.exempt:
+        if judgement.constant != "":
             self.constants[judgement.constant] += 1
         self._note_strided(case, judgement)
         for finding in judgement.findings:
@@ -193,9 +193,11 @@ class Turn:
 _CELL_ORDER = (Cell.FINDING, Cell.MATCH, Cell.COULD_NOT_CHECK, Cell.REJECTED, Cell.NOT_TRIED)
 
 
-def weight(case: Case) -> tuple[int, int]:
-    """Size of a case, for choosing the smaller one: elements of all views, then of all backings."""
+def weight(case: Case) -> tuple[int, int, int]:
+    """Size of a case, for choosing the smaller one: elements, views that are not contiguous, elements of memory."""
+    views = case.views.values()
     return (
-        sum(view.layout.numel for view in case.views.values()),
+        sum(view.layout.numel for view in views),
+        sum(view.layout != Layout.contiguous(view.layout.shape) for view in views),
         sum(backing.numel for backing in case.backings.values()),
     )

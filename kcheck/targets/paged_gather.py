@@ -33,7 +33,7 @@ _GROUP, _RECORD, _SCALES = tl.constexpr(GROUP), tl.constexpr(RECORD), tl.constex
 _QUANTISED = tl.constexpr(GROUPS * GROUP)  # the bf16 part begins here: byte of a record, element of a row
 _REBIAS = tl.constexpr(2.0**120)  # from the exponent's bias of float32, 127, to that of e4m3, 7
 
-WORKERS = 4  # programs that share the pages of a request
+WORKERS = 16  # most programs that share the pages of a request
 MOST_TOKENS = 16  # that a program gathers at a time
 
 
@@ -77,7 +77,8 @@ def _paged_gather_kernel(
     if gather_lens_ptr is not None:
         first = tl.maximum(length - tl.load(gather_lens_ptr + request * gather_lens_stride), 0)
     group = tl.arange(0, _SCALES)[None, :, None]
-    element = tl.arange(0, _GROUP)[None, None, :]
+    element = tl.arange(0, _GROUP)[None, None, :].to(tl.int64)  # of a group, and of the bf16 part
+    lane = group * _GROUP + element
     out_ptr += request * out_request_stride
     for column in range(first // BLOCK_SIZE + tl.program_id(1), tl.cdiv(length, BLOCK_SIZE), tl.num_programs(1)):
         page = tl.load(table_ptr + request * table_request_stride + column * table_column_stride)
@@ -86,17 +87,17 @@ def _paged_gather_kernel(
             slot = start + tl.arange(0, TILE)[:, None, None]
             position = column * BLOCK_SIZE + slot
             gathered = (slot < BLOCK_SIZE) & (position >= first) & (position < length)
+            record_ptr = page_ptr + slot * _RECORD
             row_ptr = out_ptr + (row_start + position - first).to(tl.int64) * out_row_stride
 
             quantised = gathered & (group * _GROUP < _QUANTISED)
-            lane = group * _GROUP + element
-            byte = tl.load(page_ptr + slot * _RECORD + lane, mask=quantised, other=0)
+            byte = tl.load(record_ptr + lane, mask=quantised, other=0)
             scale = tl.load(page_ptr + BLOCK_SIZE * _RECORD + slot * _SCALES + group, mask=quantised, other=0)
             value = _e4m3_to_float32(byte) * (scale.to(tl.int32) << 23).to(tl.float32, bitcast=True)
             tl.store(row_ptr + lane * out_element_stride, value.to(tl.bfloat16), mask=quantised)
 
             # Two bytes, not one bf16: a pool may start at an odd address.
-            plain_ptr = page_ptr + slot * _RECORD + _QUANTISED + 2 * element
+            plain_ptr = record_ptr + _QUANTISED + 2 * element
             low = tl.load(plain_ptr, mask=gathered, other=0).to(tl.uint16)
             high = tl.load(plain_ptr + 1, mask=gathered, other=0).to(tl.uint16)
             plain = (low | (high << 8)).to(tl.bfloat16, bitcast=True)

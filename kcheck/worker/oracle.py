@@ -99,7 +99,7 @@ def constant_value(values: Mapping[str, torch.Tensor]) -> str | None:
     """The one value that all elements of all results have, as text (``nan`` for all NaN).
 
     Returns:
-        None if they differ, or if no result has two elements to tell by.
+        None if they differ; ``""`` if no result has two elements to tell by.
     """
     seen: set[str] = set()
     for tensor in values.values():
@@ -109,5 +109,7 @@ def constant_value(values: Mapping[str, torch.Tensor]) -> str | None:
         same = tensor.double().isnan() if first.isnan() else tensor.double() == first
         if not bool(same.all()):
             return None
-        seen.add(str(float(first)))
-    return seen.pop() if len(seen) == 1 else None
+        seen.add(str(float(first) + 0.0))  # so that -0.0 is 0.0
+    if len(seen) > 1:
+        return None
+    return seen.pop() if seen else ""

@@ -28,12 +28,12 @@ def value_findings(
         agree: The two runs give the same bits.
 
     Returns:
-        The value that all results of the oracle have, if they do, and findings about values.
+        What `oracle.constant_value` says (``""`` without an oracle), and findings about values.
 
     Raises:
         SpecError: The oracle is at fault.
     """
-    constant = None
+    constant: str | None = ""
     if trial.target.oracle is None:
         right = first.outputs
         found = _variance(trial, first)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from kcheck.case import Case
+from kcheck.origin import is_user_code
 from kcheck.target import Target
 from kcheck.worker.arena import Arena, Placement, Style
 from kcheck.worker.backends.base import Backend, ProgramOrder, Region, Watch
@@ -105,8 +106,6 @@ def user_frame(error: BaseException, target: Target) -> tuple[str, int]:
         target: Its definition is the answer where no such frame is left.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    outside = [f for f in frames if not any(part in f.filename for part in _LIBRARIES)]
+    outside = [f for f in frames if is_user_code(f.filename)]
     return (outside[-1].filename, outside[-1].lineno or 0) if outside else (target.file, target.line)
 
-
-_LIBRARIES = ("/torch/", "/triton/", "/kcheck/worker/")

@@ -25,8 +25,10 @@ NAMES = sorted(DTYPES)
 def fills(dtype: DType) -> st.SearchStrategy[Fill]:
     if dtype.is_float:
         return st.builds(Fill, seed=SEEDS, exponent=st.integers(*dtype.exponents))
-    bounds = st.tuples(*[st.integers(dtype.low, dtype.high)] * 2).map(sorted)
-    return st.builds(lambda seed, low_high: Fill(seed=seed, low=low_high[0], high=low_high[1]), SEEDS, bounds)
+    spans = st.tuples(st.integers(dtype.low, dtype.high), st.integers(0, MASK))
+    return st.builds(
+        lambda seed, span: Fill(seed=seed, low=span[0], high=min(span[0] + span[1], dtype.high)), SEEDS, spans
+    )
 
 
 def numpy_mix(x: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:

@@ -69,6 +69,7 @@ def test_equals_what_torch_makes_of_its_code(layout: Layout) -> None:
     view = by_torch(layout)
     assert tuple(view.shape) == layout.shape
     assert view.numel() == layout.numel
+    assert view.is_contiguous() == layout.is_contiguous
     if layout.numel == 0:
         return
     assert view.stride() == layout.strides
@@ -129,7 +130,9 @@ def defined_kinds(layout: Layout, itemsize: int) -> set[LayoutKind]:
         and row.used < pitch < 2 * row.used
         and pitch % 8 == 0
     )
-    behind = any(len(range(d.before, d.extent, d.step if d.size > 1 else 1)) > (1 if d.expanded else d.size) for d in cuts)
+    behind = any(
+        len(range(d.before, d.extent, d.step if d.size > 1 else 1)) > (1 if d.expanded else d.size) for d in cuts
+    )
     found = {
         kind.EXPANDED: len(set(offsets)) < len(offsets),
         kind.MISALIGNED: offsets[0] * itemsize % 16 > 0,

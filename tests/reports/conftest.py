@@ -1,4 +1,4 @@
-"""One run in events: a gather kernel that takes a table's row stride from its shape, and a kernel that never launched."""
+"""One run in events: a gather kernel with a wrong row stride, and a kernel that never launched."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ def _gather_kernel(out, pool, table, seq_lens, width, BLOCK: tl.constexpr):
     row = tl.load(pool + page[:, None] * 128 + tl.arange(0, 128))
 """
 FAULTY = 6
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the developer's own terminal is set to does not matter."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
 
 
 @pytest.fixture
@@ -131,7 +139,7 @@ def mismatch(case: Case) -> Discovery:
 @pytest.fixture
 def results(wild_read: Discovery, mismatch: Discovery) -> tuple[TargetResult, TargetResult]:
     """A target with two bugs, and one that could not be checked."""
-    matrix = {
+    matrix: dict[str, dict[LayoutKind, Cell]] = {
         name: {kind: Cell.MATCH for kind in LayoutKind if kind is not LayoutKind.EMPTY} for name in wild_read.case.views
     }
     matrix["block_table"] |= {LayoutKind.NARROWED: Cell.FINDING, LayoutKind.PADDED: Cell.FINDING}
@@ -182,6 +190,7 @@ def events(results: tuple[TargetResult, TargetResult]) -> Sequence[Event]:
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """Compare a text with a file of golden/; ``KCHECK_UPDATE_GOLDEN=1`` writes the file instead."""
+
     def compare(name: str, text: str) -> None:
         file = Path(request.path).parent / "golden" / name
         if os.environ.get("KCHECK_UPDATE_GOLDEN") == "1":

@@ -127,6 +127,11 @@ def test_huge_backings_cost_nothing(layout: Layout, wrong: tuple[int, ...]) -> N
     assert len(lines) <= 12 + 5
 
 
+def test_an_empty_view_of_a_long_backing() -> None:
+    """Nothing is interesting in it but its ends."""
+    assert "·" in drawn(BackingPicture("x", Layout((Dim(0, after=200),))), 60)[1]
+
+
 def test_ascii_where_the_stream_has_nothing_else() -> None:
     """Characters stay distinct in an ASCII log."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")

@@ -76,13 +76,17 @@ def arguments(block_size: int, *, last: bool, dtype: torch.dtype = torch.int32, 
 
 
 def cloned(args: dict[str, Any]) -> dict[str, Any]:
+    """Copies, whose layouts are dense."""
     return {name: arg.clone() if isinstance(arg, torch.Tensor) else arg for name, arg in args.items()}
 
 
 def run(target: Target, args: dict[str, Any]) -> tuple[torch.Tensor, list[Fault]]:
     """The target's output on the interpreter, and the invalid accesses."""
-    regions = [Region(n, a, n == "out") for n, a in args.items() if isinstance(a, torch.Tensor)]
-    with InterpretBackend().watch(regions) as watch:
+    tensors = {name: arg for name, arg in args.items() if isinstance(arg, torch.Tensor)}
+    regions = [Region(name, tensor, name == "out") for name, tensor in tensors.items()]
+    storages = [tensor.untyped_storage() for tensor in tensors.values()]
+    spans = [(storage.data_ptr(), storage.nbytes()) for storage in storages]
+    with InterpretBackend().watch(regions, spans=spans) as watch:
         target(**args)
     assert [launch.kernel for launch in watch.launches] == ["_paged_gather_kernel"]
     return args["out"], watch.faults
@@ -136,7 +140,7 @@ def test_rows_not_gathered_keep_their_value() -> None:
 def test_wrong_twin_is_right_only_where_the_table_is_dense() -> None:
     args = arguments(4, last=False)
     expected = gather.gather_oracle(**cloned(args))
-    out, faults = run(paged_gather_shape_stride, cloned(args))
+    out, faults = run(paged_gather_shape_stride, args | {"out": args["out"].clone()})
     assert not torch.equal(out, expected)
     assert torch.equal(out[0], expected[0])
     assert {fault.argument for fault in faults} == {"block_table"}

@@ -40,7 +40,7 @@ class InterpretBackend:
         from kcheck.worker.backends.interpret import triton_seams
 
         triton_seams.check()
-        from kcheck.worker.backends.interpret import scope
+        from kcheck.worker.backends.interpret.scope import entered
 
-        with scope.entered(regions, spans, decoy_seed, order, self.max_programs) as watch:
+        with entered(regions, spans, decoy_seed, order, self.max_programs) as watch:
             yield watch

@@ -19,9 +19,7 @@ _PLAIN = {
     )
 }  # fmt: skip
 _FLOATING = {id(tl.float16), id(tl.float32), id(tl.float64)}
-_RAW_FLOATS = {
-    id(element) for element in (tl.bfloat16, tl.float8e4nv, tl.float8e5, tl.float8e4b8, tl.float8e5b16)
-}
+_RAW_FLOATS = {id(element) for element in (tl.bfloat16, tl.float8e4nv, tl.float8e5, tl.float8e4b8, tl.float8e5b16)}
 _ALLOWED = _PLAIN | _RAW_FLOATS
 
 
@@ -124,7 +122,12 @@ _PASSIVE = frozenset(("cache_modifier", "eviction_policy", "volatile"))
 def _load(original: Any) -> Any:
     def load(pointer: Any, mask: Any = None, other: Any = None, *rest: Any, **options: Any) -> Any:
         element = _target(pointer)
-        if element is None or rest or (options and not _PASSIVE.issuperset(options)) or (mask is None and other is not None):
+        if (
+            element is None
+            or rest
+            or (options and not _PASSIVE.issuperset(options))
+            or (mask is None and other is not None)
+        ):
             return original(pointer, mask, other, *rest, **options)
         pointers = pointer.handle.data
         block = pointer.type.__class__ is BlockType

@@ -20,7 +20,7 @@ from kcheck.worker.backends.interpret.membership import Addresses, Bools, View
 TAG_SHIFT = 48
 TAG_SHIFT_U64 = np.uint64(TAG_SHIFT)
 ADDRESS_MASK = np.uint64((1 << TAG_SHIFT) - 1)
-# Odd, so that tags differ, and large, so that an offset beyond 2**48 bytes rarely turns one argument's tag into another's.
+# Odd, so that tags differ, and large, so that an offset beyond 2**48 bytes rarely turns one tag into another in use.
 _TAG_STEP = 40503
 
 # The method under torch.Tensor.data_ptr, which is replaced while a watch is entered.
@@ -38,6 +38,7 @@ class Backing:
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Backing:
+        """The storage under `tensor`."""
         storage = tensor.untyped_storage()
         return cls(storage.data_ptr(), storage.nbytes(), storage)
 
@@ -69,6 +70,7 @@ class Cells:
 
     @classmethod
     def of(cls, region: Region) -> Cells:
+        """Work out a region."""
         return cls(region, view_of(region.tensor), Backing.of(region.tensor))
 
 

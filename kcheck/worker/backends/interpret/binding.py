@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,14 +18,15 @@ from kcheck.worker.backends.interpret.types import BY_NAME, ELEMENT_TYPES, Point
 Attach = Callable[[torch.Tensor, str], Argument]
 
 # Launch options of the CUDA and ROCm back ends. They tune code generation; none changes what a kernel computes.
-_OPTIONS = frozenset(
+_OPTIONS = (
     "num_warps num_ctas num_stages warp_size maxnreg minRegAutoWS maxRegAutoWS cluster_dims ptx_version ptx_options "
     "ir_override enable_fp_fusion enable_reflect_ftz launch_cooperative_grid launch_cluster launch_pdl "
     "supported_fp8_dtypes deprecated_fp8_dot_operand_dtypes default_dot_input_precision allowed_dot_input_precisions "
     "max_num_imprecise_acc_default extern_libs debug backend_name sanitize_overflow arch instrumentation_mode "
     "waves_per_eu matrix_instr_nonkdim kpack allow_flush_denorm schedule_hint num_buffers_warp_spec "
-    "num_consumer_groups reg_dec_producer reg_inc_consumer".split()
+    "num_consumer_groups reg_dec_producer reg_inc_consumer"
 )
+_OPTION_NAMES = frozenset(re.findall(r"\w+", _OPTIONS))
 
 
 def bind(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +36,7 @@ def bind(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str
         TypeError: An argument is missing, given twice or unknown.
     """
     signature = inspect.signature(kernel.fn)
-    unknown = [name for name in kwargs if name not in signature.parameters and name not in _OPTIONS]
+    unknown = [name for name in kwargs if name not in signature.parameters and name not in _OPTION_NAMES]
     if unknown:
         raise TypeError(f"kernel {kernel.fn.__name__} got an unexpected keyword argument {unknown[0]!r}")
     bound = signature.bind(*args, **{name: value for name, value in kwargs.items() if name in signature.parameters})

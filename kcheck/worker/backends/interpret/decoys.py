@@ -11,9 +11,7 @@ import torch
 from kcheck.worker.backends.interpret.membership import Addresses
 
 
-def decoy_values(
-    addresses: Addresses, seed: int, dtype: np.dtype[Any], kind: torch.dtype | None
-) -> npt.NDArray[Any]:
+def decoy_values(addresses: Addresses, seed: int, dtype: np.dtype[Any], kind: torch.dtype | None) -> npt.NDArray[Any]:
     """Values for reads at `addresses`.
 
     Args:

@@ -53,9 +53,10 @@ class FaultLog:
         known = self._count(access, argument, bad, read_only=False)
         if known is None:
             return
-        address = int(pointers[bad].flat[0] & ADDRESS_MASK)
+        pointer = pointers[bad].flat[0]
+        address = int(pointer & ADDRESS_MASK)
         if argument is None:
-            inside = any(cells.backing.holds(address, width) for cells in self._regions)
+            inside = address == pointer and any(cells.backing.holds(address, width) for cells in self._regions)
             self._add(known, bad, place=Place.GAP if inside else Place.OUTSIDE, argument=None)
             return
         byte = argument.first_bad_byte(address, width)

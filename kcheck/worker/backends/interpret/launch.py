@@ -93,7 +93,7 @@ class Launcher:
         self._faults.kernel = self._spin.kernel = libdevice.current.name = runtime.current.kernel = name
 
     def _stopping(self, name: str, run: Callable[[], None]) -> None:
-        """Turn whatever a kernel raises into a reason to stop. An exception of the target's own Python never is here."""
+        """Turn what a kernel raises into a reason to stop. No Python of the target itself runs in here."""
         try:
             run()
         except KernelStopped:
@@ -102,10 +102,9 @@ class Launcher:
             frame = frames.raised_in(error.__traceback__)
             what = f"`{frame.source}`" if frame else "a feature"
             first_line = str(error).strip().split("\n")[0]
-            raise Unsupported(
-                f"kernel {name} uses {what}, which the CPU interpreter cannot run ({type(error).__name__}: {first_line})",
-                frame,
-            ) from error
+            cause = f"{type(error).__name__}: {first_line}"
+            reason = f"kernel {name} uses {what}, which the CPU interpreter cannot run ({cause})"
+            raise Unsupported(reason, frame) from error
 
     def _programs(self, name: str, grid: Grid) -> Iterator[Grid]:
         total = grid[0] * grid[1] * grid[2]
@@ -113,8 +112,8 @@ class Launcher:
         if self._max_programs is not None and total > self._max_programs:
             numbers = _sample(grid, self._max_programs)
             self._faults.gap(
-                f"kernel {name}: only {len(numbers)} of {total} programs ran, so its outputs are incomplete and must not "
-                "be compared; the accesses of the other programs were not checked."
+                f"kernel {name}: only {len(numbers)} of {total} programs ran; its outputs are incomplete and must not be "
+                "compared, and the accesses of the other programs were not checked."
             )
         if self._order == "reverse":
             numbers = reversed(numbers)

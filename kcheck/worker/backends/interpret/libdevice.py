@@ -50,20 +50,24 @@ def _population_count(x: Array) -> Array:
 
 
 _SAME_IN_TORCH = (
-    "tanh erf erfc erfinv exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh asinh acosh atanh sqrt "
-    "rsqrt floor ceil trunc lgamma atan2 hypot nextafter ldexp"
-).split()
+    torch.tanh, torch.erf, torch.erfc, torch.erfinv, torch.exp, torch.exp2, torch.expm1, torch.log, torch.log2,
+    torch.log10, torch.log1p, torch.sin, torch.cos, torch.tan, torch.asin, torch.acos, torch.atan, torch.sinh,
+    torch.cosh, torch.asinh, torch.acosh, torch.atanh, torch.sqrt, torch.rsqrt, torch.floor, torch.ceil, torch.trunc,
+    torch.lgamma, torch.atan2, torch.hypot, torch.nextafter, torch.ldexp,
+)  # fmt: skip
 
-FUNCTIONS: dict[str, Function] = {name: _torch(getattr(torch, name)) for name in _SAME_IN_TORCH}
+FUNCTIONS: dict[str, Function] = {function.__name__: _torch(function) for function in _SAME_IN_TORCH}
 FUNCTIONS |= {
-    "abs": np.abs, "fabs": np.abs, "rint": np.rint, "nearbyint": np.rint, "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
+    "abs": np.abs, "fabs": np.abs, "rint": np.rint, "nearbyint": np.rint,
+    "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
     "llrint": lambda x: np.rint(x).astype(np.int64), "max": np.fmax, "min": np.fmin, "fmax": np.fmax, "fmin": np.fmin,
     "fmod": np.fmod, "pow": np.power, "fast_powf": np.power, "cbrt": np.cbrt, "copysign": np.copysign,
     "fma": lambda a, b, c: (a.astype(np.float64) * b + c).astype(a.dtype), "isnan": np.isnan, "isinf": np.isinf,
     "signbit": np.signbit, "finitef": np.isfinite, "isfinited": np.isfinite, "normcdf": _torch(torch.special.ndtr),
     "normcdfinv": _torch(torch.special.ndtri), "div_rn": np.divide, "fdividef": np.divide, "fast_dividef": np.divide,
     "rcp_rn": lambda x: 1 / x, "add_rn": np.add, "sub_rn": np.subtract, "mul_rn": np.multiply, "sqrt_rn": np.sqrt,
-    "rsqrt_rn": lambda x: 1 / np.sqrt(x), "clz": _count_leading_zeros, "ffs": _find_first_set, "popc": _population_count,
+    "rsqrt_rn": lambda x: 1 / np.sqrt(x), "clz": _count_leading_zeros, "ffs": _find_first_set,
+    "popc": _population_count,
     "saturatef": lambda x: np.fmin(np.fmax(x, 0), 1), "exp10": lambda x: np.power(x.dtype.type(10), x),
     "j0": _torch(torch.special.bessel_j0), "j1": _torch(torch.special.bessel_j1),
     "cyl_bessel_i0": _torch(torch.special.i0), "cyl_bessel_i1": _torch(torch.special.i1),

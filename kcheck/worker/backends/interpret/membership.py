@@ -131,7 +131,7 @@ class View:
 
     @cached_property
     def _index_order(self) -> list[int]:
-        """Dimensions by falling stride. One of size 1 counts only if its stride clears all inner ones: else it is odd."""
+        """Dimensions by falling stride. One of size 1 counts only if its stride clears the inner ones."""
         rising = sorted(
             (d for d in range(len(self.shape)) if self.stride[d] > 0), key=lambda d: (self.stride[d], self.shape[d])
         )
@@ -145,9 +145,7 @@ class View:
         return chosen[::-1]
 
 
-def _merge_dimensions(
-    itemsize: int, shape: Sequence[int], stride: Sequence[int]
-) -> tuple[list[tuple[int, int]], int]:
+def _merge_dimensions(itemsize: int, shape: Sequence[int], stride: Sequence[int]) -> tuple[list[tuple[int, int]], int]:
     """Fuse dimensions that continue each other.
 
     Returns:

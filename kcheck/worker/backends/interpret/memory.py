@@ -78,6 +78,7 @@ class Memory:
     # -- the four entry points, with the signatures of Triton's own -------------------------------------------------
 
     def load(self, pointers: Addresses, mask: Array | None, other: Array | None, dtype: np.dtype[Any]) -> Array:
+        """Read lanes; those that are masked off yield `other`."""
         if mask is not None:
             mask = np.asarray(mask)  # up to 3.8, block pointers and descriptors pass a memoryview
         if self._spin.suspicious:
@@ -93,6 +94,7 @@ class Memory:
         return self._load_exactly(pointers, mask, other, dtype)
 
     def store(self, pointers: Addresses, values: Array, mask: Array | None) -> None:
+        """Write lanes."""
         if mask is not None:
             mask = np.asarray(mask)
         self._spin.changed()
@@ -109,6 +111,7 @@ class Memory:
         native_memory.store(pointers & ADDRESS_MASK, np.broadcast_to(values, pointers.shape), allowed)
 
     def atomic_rmw(self, operation: Any, pointers: Addresses, values: Array, mask: Array, order: Any) -> Array:
+        """Read, modify and write each lane; yields what was there."""
         allowed = self._judge("atomic", pointers, _all_lanes(pointers, mask), values.itemsize)
         before = self._peek(pointers, allowed, values.dtype)
         addresses = pointers & ADDRESS_MASK
@@ -117,6 +120,7 @@ class Memory:
         return result
 
     def atomic_cas(self, pointers: Addresses, expected: Array, values: Array, order: Any) -> Array:
+        """Compare and swap each lane; yields what was there."""
         allowed = self._judge("atomic", pointers, np.ones(pointers.shape, bool), values.itemsize)
         before = self._peek(pointers, allowed, values.dtype)
         expected, values = np.broadcast_to(expected, pointers.shape), np.broadcast_to(values, pointers.shape)
@@ -156,7 +160,8 @@ class Memory:
         allowed = self._judge("read", pointers, lanes, dtype.itemsize)
         addresses = pointers & ADDRESS_MASK
         stray = lanes & ~allowed
-        readable = allowed | (stray & self._spans.contains(addresses, dtype.itemsize))
+        known = np.isin(pointers >> TAG_SHIFT_U64, [0, *self._arguments])
+        readable = allowed | (stray & known & self._spans.contains(addresses, dtype.itemsize))
         fallback = np.zeros(pointers.shape, dtype) if other is None else np.broadcast_to(other, pointers.shape)
         result: Array = native_memory.load(addresses, readable, fallback.astype(dtype, copy=False), dtype)
         unknown = stray & ~readable
@@ -201,7 +206,7 @@ class Memory:
             any_region = any_region | inside
             if cells.region.writable:
                 writable |= inside
-        good = lanes & canonical & any_region
+        good: Bools = lanes & canonical & any_region
         self._report_untagged(access, pointers, lanes & ~good, canonical, width)
         refused = good & ~writable
         if access != "read" and refused.any():
@@ -228,8 +233,8 @@ class Memory:
         """An atomic that leaves memory as it was is, for a program that waits, a read."""
         if before is None:
             return
-        after = native_memory.load(pointers & ADDRESS_MASK, allowed, np.zeros(pointers.shape, before.dtype), before.dtype)
-        if np.array_equal(before.view(np.uint8), np.asarray(after).view(np.uint8)):
+        after = self._peek(pointers, allowed, before.dtype)
+        if after is not None and before.tobytes() == after.tobytes():
             self._spin.repeated(pointers)
         else:
             self._spin.changed()

@@ -1,5 +1,7 @@
-"""Arithmetic as on an NVIDIA GPU, where Triton's interpreter differs: it works on the raw bits of bfloat16 and the 8-bit
-floats, truncates where it should round to nearest even, and lets NaN through ``tl.maximum``.
+"""Arithmetic as on an NVIDIA GPU, where Triton's interpreter differs.
+
+It works on the raw bits of bfloat16 and the 8-bit floats, truncates where it should round to nearest even, and lets NaN
+through ``tl.maximum``.
 """
 
 from __future__ import annotations
@@ -88,11 +90,10 @@ def install(patches: PatchSet) -> None:
     """Replace the builder's arithmetic."""
     builder_class = interpreter.InterpreterBuilder
     for name, function in {
-        "binary_op": _binary_op(builder_class.binary_op),
+        "binary_op": _binary_op,
         "unary_op": _unary_op,
         "cast_impl": _cast,
         "create_fp_to_fp": _fp_to_fp(builder_class.create_fp_to_fp),
-        "create_dot": _dot,
         "create_fma": _fma,
         "create_minnumf": lambda self, left, right: self.binary_op(left, right, np.fmin),
         "create_maxnumf": lambda self, left, right: self.binary_op(left, right, np.fmax),
@@ -108,26 +109,18 @@ def install(patches: PatchSet) -> None:
         patches.put(builder_class, name, function)
 
 
-def _binary_op(original: Any) -> Any:
-    def binary_op(self: Any, left: Any, right: Any, operation: Any) -> Any:
-        element = left.dtype.scalar
-        if element in RAW and operation.__name__ not in _BITWISE:
-            result = operation(values_of(left), values_of(right))
-            if result.dtype == bool:
-                return Handle(result, tl.int1)
-            return Handle(to_raw(result, element), element)
-        if left.data.dtype == bool and right.data.dtype == bool and operation.__name__ in _WRAPPING:
-            wide = operation(left.data.astype(np.int8), right.data.astype(np.int8))
-            return Handle((wide & 1).astype(bool), element)
-        result = operation(left.data, right.data)
-        if result.dtype == bool:
-            return Handle(result, tl.int1)
-        if isinstance(element, tl.pointer_type):
-            return Handle(result, element)
-        return Handle(result.astype(interpreter._get_np_dtype(element), copy=False), element)
-
-    del original
-    return binary_op
+def _binary_op(self: Any, left: Any, right: Any, operation: Any) -> Any:
+    element = left.dtype.scalar
+    if element in RAW and operation.__name__ not in _BITWISE:
+        result = operation(values_of(left), values_of(right))
+        return Handle(result, tl.int1) if result.dtype == bool else Handle(to_raw(result, element), element)
+    if left.data.dtype == bool and right.data.dtype == bool and operation.__name__ in _WRAPPING:
+        wide = operation(left.data.astype(np.int8), right.data.astype(np.int8))
+        return Handle((wide & 1).astype(bool), element)
+    result = operation(left.data, right.data)
+    if result.dtype == bool:
+        return Handle(result, tl.int1)
+    return Handle(result.astype(interpreter._get_np_dtype(element), copy=False), element)
 
 
 def _unary_op(self: Any, argument: Any, operation: Any) -> Any:
@@ -150,22 +143,6 @@ def _fp_to_fp(original: Any) -> Any:
         return original(self, source, target, rounding)
 
     return create_fp_to_fp
-
-
-def _dot(self: Any, left: Any, right: Any, accumulator: Any, *_precision: Any) -> Any:
-    """Products in the accumulator's precision: float32 stays float32, it is not rounded to tf32."""
-    a, b = values_of(left), values_of(right)
-    if a.dtype.kind == "f":
-        wide = np.float64 if a.dtype == np.float64 else np.float32
-        a, b = a.astype(wide, copy=False), b.astype(wide, copy=False)
-        product = np.matmul(a, b)
-    else:
-        product = np.matmul(a, b, dtype=accumulator.data.dtype)
-    total = product.astype(np.result_type(product, accumulator.data), copy=False) + values_of(accumulator)
-    element = accumulator.dtype.scalar
-    if element in RAW:
-        return Handle(to_raw(total, element), element)
-    return Handle(total.astype(accumulator.data.dtype, copy=False), element)
 
 
 def _fma(self: Any, x: Any, y: Any, z: Any) -> Any:
@@ -212,5 +189,5 @@ def _histogram(self: Any, data: Any, bins: Any, mask: Any = None) -> Any:
 
 def _all_ones(self: Any, kind: Any) -> Any:
     dtype = interpreter._get_np_dtype(kind)
-    ones = np.array([True]) if dtype == bool else np.full(1, -1, np.int64).astype(dtype)
+    ones = np.array([True]) if dtype.kind == "b" else np.full(1, -1, np.int64).astype(dtype)
     return Handle(ones, kind.scalar)

@@ -12,17 +12,17 @@ from kcheck.worker.backends.interpret.patches import PatchSet
 from kcheck.worker.backends.interpret.triton_seams import core, tl
 from kcheck.worker.backends.interpret.types import BlockType, PointerType, Tensor, block_type, like, new
 
-_INTEGERS = {id(tl.int32): np.dtype(np.int32), id(tl.int64): np.dtype(np.int64)}
-_FLOATS = {
+_Types = dict[int, np.dtype[Any]]
+
+_INTEGERS: _Types = {id(tl.int32): np.dtype(np.int32), id(tl.int64): np.dtype(np.int64)}
+_FLOATS: _Types = {
     id(tl.float16): np.dtype(np.float16),
     id(tl.float32): np.dtype(np.float32),
     id(tl.float64): np.dtype(np.float64),
 }
-_BOOLS = {id(tl.int1): np.dtype(bool)}
+_BOOLS: _Types = {id(tl.int1): np.dtype(bool)}
 _NUMBERS = _INTEGERS | _FLOATS
 _RANGES = {key: np.iinfo(dtype) for key, dtype in _INTEGERS.items()}
-
-_Types = dict[int, np.dtype[Any]]
 
 
 def install(patches: PatchSet) -> None:
@@ -119,11 +119,11 @@ def _getitem(original: Any) -> Any:
 
     def getitem(self: Any, index: Any) -> Any:
         # tl.slice objects do not occur: kernels run as Python.
-        if index.__class__ is tuple and self.type.__class__ is BlockType:
-            if all(part is None or part == whole for part in index):
-                data = self.handle.data[index]
-                if data.ndim == len(index):
-                    return new(data, block_type(self.dtype, data.shape), self.dtype)
+        plain = index.__class__ is tuple and self.type.__class__ is BlockType
+        if plain and all(part is None or part == whole for part in index):
+            data = self.handle.data[index]
+            if data.ndim == len(index):
+                return new(data, block_type(self.dtype, data.shape), self.dtype)
         return original(self, index)
 
     return getitem

@@ -20,6 +20,7 @@ def install(patches: PatchSet) -> None:
     patches.put(owner, "create_int_to_ptr", _integer_to_pointer)
     patches.put(owner, "create_bitcast", _bitcast(owner.create_bitcast))
     patches.put(owner, "create_atomic_rmw", _atomic_rmw(owner.create_atomic_rmw))
+    patches.put(owner, "create_descriptor_reduce", _descriptor_reduce)
 
 
 def _pointer_to_integer(self: Any, source: Any, target: Any) -> Any:
@@ -72,3 +73,24 @@ def _atomic_rmw(original: Any) -> Any:
         return Handle(data, tl.bfloat16)
 
     return create_atomic_rmw
+
+
+def _descriptor_reduce(self: Any, kind: Any, descriptor: Any, value: Any, offsets: Any) -> Any:
+    """An atomic through a tensor descriptor: the same atomic on every element inside the descriptor's shape."""
+    operations, kinds = interpreter._ir.ATOMIC_OP, interpreter._ir.DESCRIPTOR_REDUCE_KIND
+    floating = value.dtype.is_floating()
+    unsigned = not floating and value.dtype.is_int_unsigned()
+    operation = {
+        kinds.ADD: operations.FADD if floating else operations.ADD,
+        kinds.MIN: operations.UMIN if unsigned else operations.MIN,
+        kinds.MAX: operations.UMAX if unsigned else operations.MAX,
+        kinds.AND: operations.AND,
+        kinds.OR: operations.OR,
+        kinds.XOR: operations.XOR,
+    }[kind]
+    if floating and kind != kinds.ADD:
+        raise NotImplementedError("atomic minimum or maximum of floats through a descriptor")
+    pointers, mask = descriptor.materialize_pointers(offsets)
+    lanes = mask if isinstance(mask, Handle) else Handle(np.asarray(mask), tl.int1)
+    relaxed = interpreter._ir.MEM_SEMANTIC.RELAXED
+    return self.create_atomic_rmw(operation, pointers, value, lanes, relaxed, interpreter._ir.MEM_SYNC_SCOPE.GPU)

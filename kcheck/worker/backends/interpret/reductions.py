@@ -53,7 +53,9 @@ def _reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_:
     results = _quick_reduction(arrays, elements, axis, combine_fn)
     if results is None:
         results = _tree(arrays, elements, axis, combine_fn)
-    tensors = [_wrap(result, kept if keep else result.shape, kind) for result, kind in zip(results, elements, strict=True)]
+    tensors = [
+        _wrap(result, kept if keep else result.shape, kind) for result, kind in zip(results, elements, strict=True)
+    ]
     return tensors[0] if inputs[0] is input else tuple(tensors)
 
 
@@ -87,10 +89,14 @@ def _combiner(combine: Any, elements: list[Any]) -> Callable[[list[Array], list[
 
     def call(left: list[Array], right: list[Array]) -> list[Array]:
         shape = left[0].shape
-        tensors = [_block(data, element) for side in (left, right) for data, element in zip(side, elements, strict=True)]
+        tensors = [
+            _block(data, element) for side in (left, right) for data, element in zip(side, elements, strict=True)
+        ]
         result = combine(*tensors)
         results = tuple(result) if isinstance(result, (tuple, core.tuple)) else (result,)
-        converted = [semantic.cast(semantic.to_tensor(one), element) for one, element in zip(results, elements, strict=True)]
+        converted = [
+            semantic.cast(semantic.to_tensor(one), element) for one, element in zip(results, elements, strict=True)
+        ]
         return [np.broadcast_to(one.handle.data, shape) for one in converted]
 
     def call_by_lane(left: list[Array], right: list[Array]) -> list[Array]:
@@ -157,7 +163,11 @@ def _doubling(arrays: list[Array], elements: list[Any], combine: Any) -> list[Ar
     function = _combiner(combine, elements)
     distance = 1
     while distance < arrays[0].shape[0]:
-        joined = function([array[:-distance] for array in arrays], [array[distance:] for array in arrays])
-        arrays = [np.concatenate([array[:distance], new_part]) for array, new_part in zip(arrays, joined, strict=True)]
+        # Whole arrays, since blocks have sizes that are powers of two: what wraps around is thrown away.
+        joined = function([np.roll(array, distance, axis=0) for array in arrays], arrays)
+        arrays = [
+            np.concatenate([array[:distance], new_part[distance:]])
+            for array, new_part in zip(arrays, joined, strict=True)
+        ]
         distance *= 2
     return arrays

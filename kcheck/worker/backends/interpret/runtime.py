@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -85,17 +86,24 @@ def negate(value: Any) -> Any:
     return like(value.handle.data == 0, tl.int1, value) if isinstance(value, core.tensor) else not value
 
 
-def check(condition: Any, message: Any = "", mask: Any = None) -> None:
-    """``assert`` and ``tl.device_assert``."""
-    held = np.asarray(condition.handle.data if isinstance(condition, core.tensor) else bool(condition)).astype(bool)
-    if mask is not None:
-        held = held | ~np.asarray(mask.handle.data if isinstance(mask, core.tensor) else bool(mask)).astype(bool)
-    if not held.all():
+def check(condition: Any, message: Any = "") -> None:
+    """``assert`` and ``tl.device_assert``.
+
+    Args:
+        condition: A tensor, an array or a Python value.
+        message: What the kernel says.
+
+    Raises:
+        DeviceAssertFailed: It does not hold in every lane.
+    """
+    held = condition.handle.data if isinstance(condition, core.tensor) else condition
+    if not np.asarray(held, dtype=bool).all():
         chain, _ = frames.kernel_chain()
         text = getattr(message, "value", message)
-        raise DeviceAssertFailed(f"device_assert failed: {text}" if text else "device_assert failed", chain[-1])
+        reason = f"device_assert failed: {text}" if text else "device_assert failed"
+        raise DeviceAssertFailed(reason, chain[-1] if chain else None)
 
 
 def turn() -> None:
     """A ``while`` loop starts its body."""
-    current.spin.turn()
+    current.spin.turn(sys._getframe(1))

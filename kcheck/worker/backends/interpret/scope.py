@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from kcheck.worker.backends.interpret import (
     numerics,
     operators,
     pointers,
+    products,
     reductions,
     runtime,
 )
@@ -84,6 +86,7 @@ def _prepared() -> tuple[PatchSet, Rewriter]:
     caching.install(patches)
     numerics.install(patches)
     pointers.install(patches)
+    products.install(patches)
     reductions.install(patches)
     libdevice.install(patches)
     accesses.install(patches)
@@ -101,13 +104,12 @@ def _prepared() -> tuple[PatchSet, Rewriter]:
 
 def _collect_triton_patches(patches: PatchSet) -> None:
     """Let Triton's interpreter patch its language, and take the result over instead of leaving it in place."""
-    owners = [tl, core, tl_math, Tensor, core.tensor_descriptor_base, core.dtype, core.condition]
+    owners = [tl, core, tl_math, Tensor, core.tensor_descriptor_base, core.dtype]
+    if hasattr(core, "condition"):
+        owners.append(core.condition)
     before = [dict(vars(owner)) for owner in owners]
 
-    class Kernel:
-        __globals__ = {"tl": tl, "core": core}
-
-    interpreter._patch_lang(Kernel)
+    interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": core}))
     for owner, names in zip(owners, before, strict=True):
         for name, value in list(vars(owner).items()):
             original = names.get(name, _MISSING)
@@ -126,7 +128,8 @@ def _lean(original: Any, patched: Any) -> Any:
     """A builtin bound to the interpreter without the two wrappers that Triton puts around it."""
     function = getattr(original, "__wrapped__", None)
     code = getattr(function, "__code__", None)
-    if not core.is_builtin(original) or function is None or code is None:
+    wraps_original = (getattr(patched, "__kwdefaults__", None) or {}).get("member") is original
+    if not wraps_original or function is None or code is None:
         return patched
     if "_semantic" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return patched
@@ -146,7 +149,7 @@ class _NotCompiled:
 
     def __getattr__(self, name: str) -> Any:
         raise Unsupported(
-            f"the wrapper reads {name} of the compiled kernel {self._kernel}, which the CPU interpreter does not compile"
+            f"the wrapper reads {name} of the compiled kernel {self._kernel}; the CPU interpreter compiles nothing"
         )
 
 
@@ -167,7 +170,7 @@ def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _refuse_interpreted(self: Any, fn: Any, *_: Any, **__: Any) -> None:
     raise Unsupported(
-        f"kernel {fn.__name__} was imported under TRITON_INTERPRET=1, which makes it Triton's own interpreter's; unset it"
+        f"kernel {fn.__name__} was imported under TRITON_INTERPRET=1 and runs in Triton's own interpreter only"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from types import FrameType
 from typing import Any
 
@@ -39,19 +38,16 @@ class SpinGuard:
         if len(self._addresses) <= _FEW:
             self._addresses.add(pointers.tobytes())
 
-    def turn(self) -> None:
-        """A ``while`` loop of the kernel starts its body again."""
+    def turn(self, frame: FrameType) -> None:
+        """A ``while`` loop of the kernel, which runs in `frame`, starts its body again."""
         self._turns += 1
         if self._turns < _SUSPICIOUS:
             return
         self.suspicious = True
-        frame = sys._getframe(1)
         if self._turns % _STATE_EVERY == 0:
             self._state = (frame.f_lineno, _locals(frame))
-        elif self._turns % _STATE_EVERY == 1:
-            # The same variables, the same memory, the same place: the loop can never end.
-            if self._addresses and self._state == (frame.f_lineno, _locals(frame)):
-                self._stop()
+        elif self._turns % _STATE_EVERY == 1 and self._addresses and self._state == (frame.f_lineno, _locals(frame)):
+            self._stop()  # the same variables, the same memory, the same place: the loop can never end
         if self._turns > _HOPELESS and 0 < len(self._addresses) <= _FEW:
             self._stop()
 

@@ -35,18 +35,19 @@ class Seam:
 
     @property
     def name(self) -> str:
+        """Its full dotted name."""
         return f"{self.module}.{self.path}"
 
 
 _INTERPRETER = "triton.runtime.interpreter"
 _BUILDER_METHODS = (
-    "binary_op", "unary_op", "cast_impl", "create_fp_to_fp", "create_dot", "create_fma", "create_assert", "create_assume",
-    "create_extern_elementwise", "create_inline_asm", "create_bitcast", "create_ptr_to_int", "create_int_to_ptr",
-    "create_atomic_rmw", "create_minnumf", "create_maxnumf", "create_clampf", "create_fp_to_si", "create_fp_to_ui",
+    "binary_op", "unary_op", "cast_impl", "create_fp_to_fp", "create_dot", "create_fma", "create_assert",
+    "create_assume", "create_extern_elementwise", "create_inline_asm", "create_bitcast", "create_ptr_to_int",
+    "create_int_to_ptr", "create_atomic_rmw", "create_minnumf", "create_maxnumf", "create_clampf", "create_fp_to_si", "create_fp_to_ui",
     "create_fabs", "create_histogram", "create_umulhi", "get_all_ones_value", "set_grid_dim",
 )  # fmt: skip
 _CORE_NAMES = (
-    "tensor", "tensor_descriptor_base", "dtype", "block_type", "pointer_type", "constexpr", "tuple", "condition",
+    "tensor", "tensor_descriptor_base", "dtype", "block_type", "pointer_type", "constexpr", "tuple",
     "is_builtin", "_unwrap_if_constexpr", "load", "store", "arange", "program_id", "num_programs", "dot_scaled",
     "device_assert", "static_assert", "inline_asm_elementwise", "extern_elementwise",
 )  # fmt: skip
@@ -62,6 +63,7 @@ SEAMS: tuple[Seam, ...] = (
     *(Seam(_INTERPRETER, f"InterpreterBuilder.{name}") for name in _BUILDER_METHODS),
     Seam(_INTERPRETER, "TensorHandle.__post_init__", since=(3, 6)),
     *(Seam("triton.language.core", name) for name in _CORE_NAMES),
+    Seam("triton.language.core", "condition", since=(3, 5)),
     Seam("triton.language.semantic", "TritonSemantic.broadcast_impl_value"),
     Seam("triton.language.semantic", "TritonSemantic.binary_op_type_checking_impl"),
     *(Seam("triton.language.standard", name) for name in (

@@ -1,0 +1,18 @@
+"""Shared by tests that need real workers: one zygote for the whole session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kcheck.client import Client
+
+
+@pytest.fixture(scope="session")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """Workers on the CPU interpreter."""
+    log: Path = tmp_path_factory.mktemp("client") / "worker.log"
+    with Client("interpret", log) as started:
+        yield started

@@ -1,0 +1,76 @@
+"""Named sizes and options."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+
+from kcheck import strategies as ks
+from kcheck.errors import SpecError
+from kcheck.strategies.dims import boundary_values
+
+QUICK = settings(max_examples=400, database=None)
+
+
+def test_boundary_values() -> None:
+    assert boundary_values(0, 20, (12, 99)) == (0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20)
+    assert boundary_values(3, 3) == (3,)
+    assert boundary_values(100, 130) == (100, 127, 128, 129, 130)
+
+
+@given(st.integers(0, 40), st.integers(0, 5000), st.data())
+def test_a_size_lies_in_its_range(least: int, span: int, data: st.DataObject) -> None:
+    assert least <= data.draw(ks.dims("n", min_value=least, max_value=least + span)) <= least + span
+
+
+def sample(strategy: st.SearchStrategy[int], count: int) -> Counter[int]:
+    drawn: Counter[int] = Counter()
+
+    # The integer stands for the rest of a case: Hypothesis draws nothing twice.
+    @settings(max_examples=count, database=None, phases=[Phase.generate])
+    @given(st.integers(), strategy)
+    def draw(_: int, value: int) -> None:
+        drawn[value] += 1
+
+    draw()
+    return drawn
+
+
+def test_boundary_values_are_drawn_often_and_others_sometimes() -> None:
+    drawn = sample(ks.dims("n", min_value=1, max_value=300, boundaries=(100,)), 600)
+    edges = set(boundary_values(1, 300, (100,)))
+    near = sum(count for value, count in drawn.items() if value in edges)
+    assert 0.55 < near / drawn.total() < 0.9
+    assert {100, 256, 257} <= set(drawn)
+    assert len(set(drawn) - edges) > 30
+
+
+def test_a_wide_range_has_a_short_table() -> None:
+    assert max(sample(ks.dims("n", min_value=0, max_value=10**9), 200)) <= 10**9
+
+
+@pytest.mark.parametrize(("at_least", "minimum"), [(1, 1), (2, 2), (17, 17), (40, 40), (130, 130)])
+def test_shrinks_to_the_smallest_size_that_will_do(at_least: int, minimum: int) -> None:
+    strategy = ks.dims("n", min_value=1, max_value=256, boundaries=(40, 130))
+    assert find(strategy, lambda n: n >= at_least, random=Random(1), settings=QUICK) == minimum
+
+
+def test_options_shrink_to_the_first() -> None:
+    assert find(ks.options("mode", ("b", "a")), lambda _: True, settings=QUICK) == "b"
+    assert find(ks.options("mode", ("b", "a")), lambda mode: mode == "a", settings=QUICK) == "a"
+
+
+def test_strategies_are_built_once() -> None:
+    assert ks.dims("n", max_value=9) is ks.dims("n", max_value=9)
+    assert ks.options("mode", [1, 2]) is ks.options("mode", (1, 2))
+
+
+def test_impossible_ranges_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"dims\('n'\): min_value is 3, above max_value, 2"):
+        ks.dims("n", min_value=3, max_value=2)
+    with pytest.raises(SpecError, match=r"options\('mode'\): there are no values"):
+        ks.options("mode", ())

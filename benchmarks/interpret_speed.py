@@ -154,7 +154,9 @@ def main() -> None:
         for times, peer in ((theirs, True), (ours, False)):
             for name, value in measure_in_process(peer).items():
                 times[name] = min(value, times.get(name, value))
-    print(f"microseconds per program, best of {ROUNDS} processes, triton {triton.__version__}, torch {torch.__version__}")
+    print(
+        f"microseconds per program, best of {ROUNDS} processes, triton {triton.__version__}, torch {torch.__version__}"
+    )
     print(f"{'kernel':<20}{'triton':>12}{'kcheck':>12}{'ratio':>9}")
     for name in theirs:
         print(f"{name:<20}{theirs[name]:>12.0f}{ours[name]:>12.0f}{theirs[name] / ours[name]:>8.1f}x")

@@ -298,10 +298,10 @@ class Client:
 
 
 def _environment() -> dict[str, str]:
-    """The environment of the worker: kcheck importable from where this process has it."""
+    """The environment of the worker: it must find the same modules as this process, kcheck included."""
     root = str(Path(kcheck.__file__).resolve().parent.parent)
-    known = os.environ.get("PYTHONPATH", "")
-    return os.environ | {"PYTHONPATH": f"{known}{os.pathsep}{root}" if known else root}
+    places = [place for place in sys.path if place]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(places if root in places else [*places, root])}
 
 
 def _source_line(file: str, line: int) -> str:

@@ -21,7 +21,7 @@ SMALL = (2, 3, 4, 5)  # sizes of an unpinned dimension in a sweep: different, so
 def dims(name: str, *, min_value: int = 1, max_value: int, boundaries: Iterable[int] = ()) -> st.SearchStrategy[int]:
     """A size with a name, so that a plan can pin it (``--set name=value``).
 
-    Three draws in four are boundary values: the ends, 0, 1, 2, the powers of two and their neighbours, and yours.
+    Most draws are boundary values: the ends, 0, 1, 2, the powers of two and their neighbours, and yours.
     One choice. Shrinks towards the smallest boundary value, which is `min_value`.
 
     Args:
@@ -66,7 +66,7 @@ def _table(min_value: int, max_value: int, further: tuple[int, ...]) -> st.Searc
     thinned = range(min_value, max_value + 1, max(1, (max_value - min_value) // MANY))
     others = tuple(value for value in thinned if value not in edges)
     # The first copy of the boundary values comes first: what shrinks ends there, ascending.
-    return st.sampled_from(edges * max(1, 3 * len(others) // len(edges)) + others)
+    return st.sampled_from(edges * max(1, 2 * len(others) // len(edges)) + others)
 
 
 @lru_cache(maxsize=1024)

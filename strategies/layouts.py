@@ -89,7 +89,6 @@ def planned_layout(
         own: Kind that the tensors have already, and for which none of them is contiguous.
     """
     small = record.plan.small
-    plainest = start or Layout.contiguous(site.shape)
     pins = [(record.name_of_next(i), record.layout_of_next(i)) for i in range(parts)]
     for name, kind in pins:
         if kind is not None and _may_pin(site, kind, own):
@@ -98,7 +97,7 @@ def planned_layout(
         if kind not in (None, own):
             unmet(record, f"{name} cannot be {kind}: {_why_not(site, kind)}")
     if small or any(kind not in (None, own) for _, kind in pins):
-        return plainest
+        return make(site, (), start=start)
     return _draw_layout(draw, site, start)
 
 

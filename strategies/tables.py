@@ -5,7 +5,7 @@ Pages are counted in the pool, lengths and slots in tokens. All results are row-
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from kcheck.fill import hashed
@@ -37,23 +37,22 @@ def lengths(
         seed: Of what is random.
     """
     edges = (0, 1, block_size - 1, block_size, block_size + 1, capacity, capacity - 1)
-    found = []
-    for request in range(count):
-        bits = hashed(seed, request)
+
+    def length(request: int) -> int:
         match policy:
             case "full":
-                length = capacity
+                return capacity
             case "one":
-                length = 1
+                return 1
             case "zero":
-                length = 0
+                return 0
             case "partial":
-                length = capacity - 1 - bits % max(block_size - 1, 1)
-            case _:
-                which = bits % (len(edges) + 3)
-                length = edges[which] if which < len(edges) else (bits >> 8) % (capacity + 1)
-        found.append(min(max(length, min_len), capacity))
-    return tuple(found)
+                return capacity - 1 - hashed(seed, request) % max(block_size - 1, 1)
+        bits = hashed(seed, request)
+        which = bits % (len(edges) + 3)
+        return edges[which] if which < len(edges) else (bits >> 8) % (capacity + 1)
+
+    return tuple(min(max(length(request), min_len), capacity) for request in range(count))
 
 
 def shuffled(count: int, seed: int) -> list[int]:
@@ -92,31 +91,29 @@ def table(
         dtype: Name of the data type, for ``wild``.
         seed: Of what is random.
     """
+    most = max(counts, default=0)
+
+    def row(request: int, places: Iterable[int]) -> list[int]:
+        own = [order[place % num_blocks] for place in places]
+        if unused in ("-1", "0"):
+            return own + [int(unused)] * (width - len(own))
+        decoys = (hashed(seed + 1, request * width + column) for column in range(len(own), width))
+        return own + [WILD[dtype] + d % 1024 if unused == "wild" else d % num_blocks for d in decoys]
+
+    order: Sequence[int] = range(num_blocks)
+    if policy == "permuted":
+        order = shuffled(num_blocks, seed)
+    elif policy == "highest":
+        order = range(num_blocks - 1, -1, -1)
     if policy == "same":
-        own = [place % num_blocks for place in range(max(counts, default=0))]
-        row = _row(own, 0, width, num_blocks, unused, dtype, seed)
-        return row * len(counts)
-    entries: tuple[int, ...] = ()
-    order = shuffled(num_blocks, seed) if policy == "permuted" else range(num_blocks)
+        return tuple(row(0, range(most))) * len(counts)
+    entries: list[int] = []
     for request, (count, end) in enumerate(zip(counts, accumulate(counts), strict=True)):
-        places: Sequence[int] = range(end - count, end)
         if policy == "shared":
-            places = [(request + column) % (max(counts) + 1) for column in range(count)]
-        elif policy == "highest":
-            places = [num_blocks - 1 - place for place in places]
-        ids = [order[place % num_blocks] for place in places]
-        entries += _row(ids, request, width, num_blocks, unused, dtype, seed)
-    return entries
-
-
-def _row(
-    ids: Sequence[int], request: int, width: int, num_blocks: int, unused: str, dtype: str, seed: int
-) -> tuple[int, ...]:
-    rest = []
-    for column in range(len(ids), width):
-        decoy = hashed(seed + 1, request * width + column)
-        rest.append({"decoy": decoy % num_blocks, "-1": -1, "0": 0}.get(unused, WILD[dtype] + decoy % 1024))
-    return (*ids, *rest)
+            entries += row(request, ((request + column) % (most + 1) for column in range(count)))
+        else:
+            entries += row(request, range(end - count, end))
+    return tuple(entries)
 
 
 def slots(

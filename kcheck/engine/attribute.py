@@ -5,20 +5,43 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kcheck.case import Case
-from kcheck.engine.turn import Turn
+from kcheck.engine.turn import Turn, is_dense
 from kcheck.events import BugFound, Cell, Discovery
 from kcheck.findings import Finding, Kind
-from kcheck.layout import Layout
 
 # Findings about values: they say that something is wrong, not where. Memory findings name the access itself.
 SYMPTOMS = frozenset({Kind.VALUE_MISMATCH, Kind.LAYOUT_VARIANCE, Kind.NONDETERMINISM, Kind.UNWRITTEN_OUTPUT})
 _LOST_WORKER = frozenset({Kind.CRASH, Kind.TIMEOUT})
 
 
+def is_symptom(discovery: Discovery) -> bool:
+    """Whether another finding may be the cause: it is about values, or another argument's layout decides about it."""
+    return discovery.finding.kind in SYMPTOMS or discovery.culprit not in ("", discovery.finding.argument)
+
+
+def is_explained(turn: Turn, finding: Finding, case: Case) -> bool:
+    """Whether a finding is a symptom of a known bug: gone once the argument of that bug is made contiguous.
+
+    A wrong table row yields a wrong page id, and so a stray access to the pool; where it is another row of the table,
+    nothing but a wrong value.
+    """
+    fingerprint = turn.fingerprint(finding)
+    for cause in turn.discoveries.values():
+        view = case.views.get(cause.culprit)
+        if view is None or is_dense(view) or is_symptom(cause) or cause.fingerprint == fingerprint:
+            continue
+        judgement = turn.client.judge(turn.spec, case, dense=[cause.culprit])
+        if turn.showing(judgement, fingerprint, finding.severity.rank) is None:
+            turn.symptoms[fingerprint] = cause.culprit
+            turn.related.setdefault(cause.fingerprint, []).append(finding)
+            return True
+    return False
+
+
 def discover(turn: Turn, finding: Finding, case: Case, minimal: bool) -> None:
     """Make a bug known: attribute it, keep it on disk, tell of it.
 
-    A finding about values waits for the end of the turn, since a memory finding may turn out to be its cause.
+    A symptom waits for the end of the turn, since its cause may still be found.
     """
     fingerprint = turn.fingerprint(finding)
     bug = turn.bugs[fingerprint]
@@ -40,7 +63,7 @@ def discover(turn: Turn, finding: Finding, case: Case, minimal: bool) -> None:
     )
     turn.discoveries[fingerprint] = discovery
     turn.store.save(discovery)
-    if finding.kind not in SYMPTOMS:
+    if not is_symptom(discovery):
         turn.emit(BugFound(discovery))
 
 
@@ -54,9 +77,7 @@ def find_culprit(turn: Turn, finding: Finding, case: Case) -> str:
         return ""
     fingerprint, rank = turn.fingerprint(finding), finding.severity.rank
     candidates = [
-        name
-        for name, view in case.views.items()
-        if view.layout != Layout.contiguous(view.layout.shape) or len(case.views) > len(case.backings)
+        name for name, view in case.views.items() if not is_dense(view) or len(case.views) > len(case.backings)
     ]
     candidates.sort(key=lambda name: name != finding.argument)
     for name in candidates:
@@ -67,25 +88,22 @@ def find_culprit(turn: Turn, finding: Finding, case: Case) -> str:
 
 
 def tell_symptoms(turn: Turn) -> tuple[Discovery, ...]:
-    """At the end of a turn: fold findings about values into the memory finding that causes them, tell of the rest.
+    """At the end of a turn: fold symptoms into the finding that causes them, tell of those that have no cause.
 
-    The cause of a wrong value is the access through the argument whose layout decides about the value.
+    The cause is the access through the argument whose layout decides about the symptom.
 
     Returns:
         All discoveries, gravest first.
     """
-    accesses = [d for d in turn.discoveries.values() if d.finding.kind not in SYMPTOMS]
-    symptoms = [d for d in turn.discoveries.values() if d.finding.kind in SYMPTOMS]
-    related: dict[str, list[Finding]] = {d.fingerprint: [] for d in accesses}
-    told = list(accesses)
-    for symptom in symptoms:
-        cause = next((a for a in accesses if symptom.culprit and symptom.culprit in (a.culprit, a.finding.argument)), None)
+    told = [d for d in turn.discoveries.values() if not is_symptom(d)]
+    for symptom in [d for d in turn.discoveries.values() if is_symptom(d)]:
+        cause = next((d for d in told if symptom.culprit and symptom.culprit in (d.culprit, d.finding.argument)), None)
         if cause is not None:
-            related[cause.fingerprint].append(symptom.finding)
+            turn.related.setdefault(cause.fingerprint, []).append(symptom.finding)
         else:
             turn.emit(BugFound(symptom))
             told.append(symptom)
     complete = [
-        replace(d, seen=turn.bugs[d.fingerprint].seen, related=tuple(related.get(d.fingerprint, ()))) for d in told
+        replace(d, seen=turn.bugs[d.fingerprint].seen, related=tuple(turn.related.get(d.fingerprint, ()))) for d in told
     ]
     return tuple(sorted(complete, key=lambda d: d.finding.severity.rank))

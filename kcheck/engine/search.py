@@ -12,7 +12,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 from hypothesis.errors import Flaky, Unsatisfiable
 
 from kcheck.case import Case
-from kcheck.engine.attribute import discover
+from kcheck.engine.attribute import discover, is_explained
 from kcheck.engine.draw import QUIET, Drawn, planned, spec_error
 from kcheck.engine.turn import Stop, Turn, weight
 from kcheck.errors import KcheckError
@@ -53,7 +53,7 @@ class _Round:
         """Judge one case; raise if it shows the goal."""
         judgement = self.turn.judge(drawn.case)
         if self._raises is None:
-            news = self.turn.news(judgement)
+            news = [f for f in self.turn.news(drawn.case, judgement) if not is_explained(self.turn, f, drawn.case)]
             if not news:
                 return
             self._aim(news[0])
@@ -142,7 +142,7 @@ def random_rounds(turn: Turn, slots: tuple[str, ...]) -> None:
         _keep(turn, one, None, minimal)
         left -= max(1, turn.drawn - before)
     for bug in list(turn.bugs.values()):  # seen while another one was shrunk
-        if turn.is_news(bug.finding):
+        if turn.is_news(bug.case, bug.finding) and not is_explained(turn, bug.finding, bug.case):
             pursue(turn, bug.finding, plan, slots)
 
 

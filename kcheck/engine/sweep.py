@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kcheck.case import Case
+from kcheck.engine.attribute import is_explained
 from kcheck.engine.draw import Drawn, merged, simplest
 from kcheck.engine.search import pursue
 from kcheck.engine.turn import Turn
@@ -66,7 +67,9 @@ def sweep(turn: Turn) -> None:
         judgement = turn.judge(case)
         if step.kind is not None:
             turn.mark(step.argument, [step.kind], _CELLS[judgement.verdict])
-        for finding in turn.news(judgement):
+        for finding in turn.news(case, judgement):
+            if is_explained(turn, finding, case):
+                continue
             pursue(turn, finding, Plan(layouts=step.plan.layouts, pins=turn.settings.plan.pins), slots)
 
 

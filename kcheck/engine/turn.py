@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kcheck.case import Case
+from kcheck.case import Case, View
 from kcheck.client import Client
 from kcheck.engine.settings import Settings
 from kcheck.events import CaseDone, CaseVerdict, Cell, Discovery, Event, Phase
@@ -75,6 +75,8 @@ class Turn:
         self.exempt = 0
         self.bugs: dict[str, Bug] = {}
         self.discoveries: dict[str, Discovery] = {}
+        self.symptoms: dict[str, str] = {}  # fingerprint → argument whose layout causes it, by a bug that is known
+        self.related: dict[str, list[Finding]] = {}  # fingerprint of a discovery → its symptoms
         self.matrix: dict[str, dict[LayoutKind, Cell]] = {}
         self.notes: list[str] = []
         self.strided_accepted: set[str] = set()
@@ -138,13 +140,17 @@ class Turn:
                 return finding
         return None
 
-    def news(self, judgement: Judgement) -> list[Finding]:
-        """Findings that no discovery covers yet, gravest first."""
-        return [finding for finding in judgement.findings if self.is_news(finding)]
+    def news(self, case: Case, judgement: Judgement) -> list[Finding]:
+        """Findings that nothing known covers, gravest first."""
+        return [finding for finding in judgement.findings if self.is_news(case, finding)]
 
-    def is_news(self, finding: Finding) -> bool:
-        """Whether no discovery covers a finding: none of its fingerprint, or only a milder one."""
-        known = self.discoveries.get(self.fingerprint(finding))
+    def is_news(self, case: Case, finding: Finding) -> bool:
+        """Whether a finding is neither discovered (at this severity) nor a known symptom in this case."""
+        fingerprint = self.fingerprint(finding)
+        cause = case.views.get(self.symptoms.get(fingerprint, ""))
+        if cause is not None and not is_dense(cause):
+            return False
+        known = self.discoveries.get(fingerprint)
         return known is None or finding.severity.rank < known.finding.severity.rank
 
     def _count(self, case: Case, judgement: Judgement) -> None:
@@ -193,11 +199,16 @@ class Turn:
 _CELL_ORDER = (Cell.FINDING, Cell.MATCH, Cell.COULD_NOT_CHECK, Cell.REJECTED, Cell.NOT_TRIED)
 
 
+def is_dense(view: View) -> bool:
+    """The view is its own contiguous copy."""
+    return view.layout == Layout.contiguous(view.layout.shape)
+
+
 def weight(case: Case) -> tuple[int, int, int]:
     """Size of a case, for choosing the smaller one: elements, views that are not contiguous, elements of memory."""
     views = case.views.values()
     return (
         sum(view.layout.numel for view in views),
-        sum(view.layout != Layout.contiguous(view.layout.shape) for view in views),
+        sum(not is_dense(view) for view in views),
         sum(backing.numel for backing in case.backings.values()),
     )

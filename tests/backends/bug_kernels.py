@@ -1,4 +1,5 @@
 # mypy: ignore-errors
+# ruff: noqa: SIM108
 """Kernels before and after a fix, and wrappers that launch them."""
 
 import torch

@@ -1,4 +1,5 @@
 # mypy: ignore-errors
+# ruff: noqa: RET505, RUF059, B007
 """Kernels that each use one feature of Triton."""
 
 import triton
@@ -288,9 +289,7 @@ def descriptor_atomics(x, o, M, N, B: tl.constexpr):
 @triton.jit
 def inline_assembly(x, o, B: tl.constexpr):
     i = tl.arange(0, B)
-    v = tl.inline_asm_elementwise(
-        "mov.b32 $0, $1;", "=r,r", [tl.load(x + i)], dtype=tl.float32, is_pure=True, pack=1
-    )
+    v = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(x + i)], dtype=tl.float32, is_pure=True, pack=1)
     tl.store(o + i, v)
 
 

@@ -62,9 +62,7 @@ def test_every_access_equals_the_model(bugs: Any, write: bool, access: dict[str,
     mask = torch.tensor(access["mask"]).to(torch.int8)
     values, out = (torch.arange(LANES) + 101).to(dtype), torch.zeros(LANES).to(dtype)
     storage = backing.untyped_storage()
-    with InterpretBackend().watch(
-        [Region("x", x, True)], spans=[(storage.data_ptr(), storage.nbytes())]
-    ) as watch:
+    with InterpretBackend().watch([Region("x", x, True)], spans=[(storage.data_ptr(), storage.nbytes())]) as watch:
         bugs.touch[(1,)](x, offsets, mask, out, values, LANES, WRITE=write, BLOCK=LANES)
 
     cells = _cells(access)

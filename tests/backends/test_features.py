@@ -22,7 +22,9 @@ def _seed() -> None:
     torch.manual_seed(0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int8])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int8]
+)
 def test_addition(features: Any, silent: Any, dtype: torch.dtype) -> None:
     x, y = (torch.randn(1000).mul(10).to(dtype) for _ in range(2))
     o = torch.zeros(1000, dtype=dtype)
@@ -73,9 +75,7 @@ def test_every_fp8_value_as_float32(features: Any, silent: Any, dtype: torch.dty
 
 @pytest.mark.parametrize("target", [torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2])
 @pytest.mark.parametrize("source", [torch.float32, torch.float16, torch.bfloat16])
-def test_casts_round_to_nearest_even(
-    features: Any, silent: Any, source: torch.dtype, target: torch.dtype
-) -> None:
+def test_casts_round_to_nearest_even(features: Any, silent: Any, source: torch.dtype, target: torch.dtype) -> None:
     x = torch.cat([torch.randn(2048), torch.linspace(-440, 440, 2048)]).to(source)
     o = torch.zeros(4096).to(target)
     with silent(x=x, o=o):
@@ -84,7 +84,7 @@ def test_casts_round_to_nearest_even(
 
 
 def test_casts_to_fp8_saturate_and_keep_nan(features: Any, silent: Any) -> None:
-    x = torch.tensor([1e6, -1e6, float("nan"), 449.0])
+    x = torch.tensor([1e6, float("-inf"), float("nan"), 449.0])
     for dtype, largest in ((torch.float8_e4m3fn, 448.0), (torch.float8_e5m2, 57344.0)):
         o = torch.zeros(4).to(dtype)
         with silent(x=x, o=o):
@@ -307,7 +307,11 @@ def test_atomics_through_a_descriptor(features: Any, silent: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "feature"),
-    [("inline_assembly", "inline assembly"), ("unknown_libdevice", "libdevice.byte_perm"), ("unsupported_builtin", "reshape")],
+    [
+        ("inline_assembly", "inline assembly"),
+        ("unknown_libdevice", "libdevice.byte_perm"),
+        ("unsupported_builtin", "reshape"),
+    ],
 )
 def test_what_cannot_run_is_named(features: Any, name: str, feature: str) -> None:
     x, o = torch.zeros(16, dtype=torch.int32), torch.zeros(16)
@@ -400,7 +404,7 @@ def test_random_numbers(features: Any, silent: Any) -> None:
     with silent(o=o):
         features.rand[(1,)](o, B=64)
     assert ((o >= 0) & (o < 1)).all()
-    assert o.unique().numel() == 64
+    assert len(set(o.tolist())) == 64
 
 
 def test_reshape_transpose_join_split(features: Any, silent: Any) -> None:

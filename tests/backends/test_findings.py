@@ -12,7 +12,9 @@ from kcheck.worker.backends.base import Fault, Place, Region, Unsupported, Watch
 from kcheck.worker.backends.interpret import InterpretBackend
 
 
-def _watch(*, read_only: Sequence[str] = (), spans: Sequence[tuple[int, int]] = (), seed: int = 0, **tensors: torch.Tensor) -> Any:
+def _watch(
+    *, read_only: Sequence[str] = (), spans: Sequence[tuple[int, int]] = (), seed: int = 0, **tensors: torch.Tensor
+) -> Any:
     regions = [Region(name, tensor, name not in read_only) for name, tensor in tensors.items()]
     return InterpretBackend().watch(regions, spans=spans, decoy_seed=seed)
 
@@ -336,7 +338,7 @@ def test_a_correct_kernel_is_silent_on_every_layout(bugs: Any, name: str, x: tor
 def test_a_wrappers_own_exception_passes_untouched(bugs: Any) -> None:
     x = torch.zeros(8)
     with _watch(x=x), pytest.raises(KeyError, match="mine"):
-        bugs.clear[lambda meta: {}["mine"]](x, 8, BLOCK=8)
+        bugs.clear[lambda meta: meta["mine"]](x, 8, BLOCK=8)
 
 
 def test_unsupported_is_not_swallowed_and_names_the_line(bugs: Any) -> None:

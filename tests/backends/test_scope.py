@@ -24,7 +24,7 @@ from kcheck.worker.backends.interpret import InterpretBackend
 _OWNERS: list[Any] = [
     tl, tl.core, tl.math, tl.core.tensor, tl.core.dtype, tl.core.block_type, tl.core.tensor_descriptor_base, libdevice,
     interpreter, interpreter.InterpreterBuilder, interpreter.TensorHandle, interpreter.interpreter_builder,
-    jit.JITFunction, autotuner.Autotuner, torch.Tensor,
+    jit.JITFunction, autotuner.Autotuner, torch.Tensor, tl.float32, tl.int32, tl.int1,
 ]  # fmt: skip
 _RUNS_AT_LAUNCH = ("grid_idx", "grid_dim")
 
@@ -56,6 +56,15 @@ def test_the_same_kernel_runs_and_then_compiles(bugs: Any) -> None:
     with InterpretBackend().watch([]):
         bugs.shift[(1,)](x * 2, out, 8, 0, BLOCK=8)
     assert torch.equal(out, x * 2)
+
+
+def test_types_stay_copyable(features: Any) -> None:
+    """The compiler copies type objects, so nothing may be kept on them."""
+    x, o = torch.randn(16), torch.zeros(16)
+    with InterpretBackend().watch([]):
+        features.sort[(1,)](x, o, B=16)
+    source = ASTSource(fn=features.sort, signature={"x": "*fp32", "o": "*fp32", "B": "constexpr"}, constexprs={"B": 16})
+    assert triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["cubin"][:4] == b"\x7fELF"
 
 
 def test_everything_is_restored(bugs: Any) -> None:
@@ -152,4 +161,6 @@ def test_the_protocol_is_kept() -> None:
 
     backend: Backend = InterpretBackend()
     assert (backend.name, backend.device) == ("interpret", "cpu")
-    assert list(inspect.signature(Backend.watch).parameters) == list(inspect.signature(InterpretBackend.watch).parameters)
+    assert list(inspect.signature(Backend.watch).parameters) == list(
+        inspect.signature(InterpretBackend.watch).parameters
+    )

@@ -161,7 +161,9 @@ def test_a_wrong_value_with_the_same_culprit_is_a_symptom(tmp_path: Path) -> Non
 
 def test_a_wrong_value_of_its_own_is_told(tmp_path: Path) -> None:
     def logic(case: Case) -> Judgement:
-        return showing(Finding(Kind.VALUE_MISMATCH, "differs", kernel="k", argument="out")) if case.args["flag"] else MATCH
+        return (
+            showing(Finding(Kind.VALUE_MISMATCH, "differs", kernel="k", argument="out")) if case.args["flag"] else MATCH
+        )
 
     result, _ = run(logic, tmp_path)
     (discovery,) = result.discoveries

@@ -5,6 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +16,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kcheck
 from kcheck import Case
 from kcheck import strategies as ks
 from kcheck.case import DTypeValue, Memory, Role, Tensor, View
@@ -72,13 +77,35 @@ def test_a_case_is_plain_data() -> None:
     assert "[:, :3]" in repr(case)
 
 
-def test_the_key_does_not_change() -> None:
-    """Recorded findings are named by it, so it may change only together with the schema."""
-    assert CASE_SCHEMA == "kcheck.case/1"
-    assert small_case().key == "013edcf4f8989313"
+def test_the_key_is_the_same_in_every_process() -> None:
+    """Verdicts and recorded findings are kept by it."""
+    code = (
+        "import json, sys; from kcheck.document import case_from_json;"
+        "print(case_from_json(json.load(sys.stdin)).key, end='')"
+    )
+    keys = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            input=json.dumps(case_to_json(small_case())),
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(kcheck.__file__).parents[1])},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert keys == {small_case().key}
+    assert len(small_case().key) == 16
+
+
+def test_equal_when_the_plain_data_is() -> None:
     assert small_case() == small_case()
     assert small_case() != Case(x=1)
     assert small_case() != 1
+    assert Case(x=1) != Case(x=True)
+    assert Case(x=1) != Case(x=1.0)
+    assert Case(x=[1]) != Case(x=(1,))
+    assert Case(x=math.nan) == Case(x=math.nan)
 
 
 @pytest.mark.parametrize("name", ["args", "backings", "drawn", "key", "new"])

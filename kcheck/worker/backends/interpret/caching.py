@@ -14,9 +14,24 @@ from kcheck.worker.backends.interpret.patches import PatchSet
 from kcheck.worker.backends.interpret.triton_seams import builder, core, interpreter, semantic_module
 from kcheck.worker.backends.interpret.types import BlockType, PointerType, Tensor
 
-_NUMPY = "_kcheck_numpy"
-_SHAPE = "_kcheck_shape"
-_RETYPED = "_kcheck_retyped"
+_LIMIT = 4096
+
+
+class _ByIdentity(dict[int, tuple[Any, Any]]):
+    """What was worked out for an object: held with the object, so that its id stays its own.
+
+    Not kept on Triton's type objects, since the compiler copies those.
+    """
+
+    def keep(self, key: Any, value: Any) -> Any:
+        if len(self) >= _LIMIT:
+            self.clear()
+        self[id(key)] = (key, value)
+        return value
+
+
+_shapes = _ByIdentity()
+_retyped: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
 
 
 def install(patches: PatchSet) -> None:
@@ -35,32 +50,35 @@ def install(patches: PatchSet) -> None:
 
 
 def _cached_numpy_dtype(original: Any) -> Any:
+    known = _ByIdentity()
+
     def get_np_dtype(kind: Any) -> Any:
-        found = kind.__dict__.get(_NUMPY)
-        if found is None:
-            found = kind.__dict__[_NUMPY] = original(kind)
-        return found
+        found = known.get(id(kind))
+        return found[1] if found is not None else known.keep(kind, original(kind))
 
     return get_np_dtype
 
 
 def _with_element_ty(self: Any, element: Any) -> Any:
-    retyped = self.__dict__.setdefault(_RETYPED, {})
-    found = retyped.get(id(element))
-    if found is None or found[0] is not element:
-        found = retyped[id(element)] = (element, BlockType(element, self.shape))
-    return found[1]
+    key = (id(self), id(element))
+    found = _retyped.get(key)
+    if found is None:
+        if len(_retyped) >= _LIMIT:
+            _retyped.clear()
+        found = _retyped[key] = (self, element, BlockType(element, self.shape))
+    return found[2]
 
 
 def _tensor_init(self: Any, handle: Any, type: Any) -> None:
-    known = type.__dict__.get(_SHAPE)
-    if known is None:
+    found = _shapes.get(id(type))
+    if found is None:
         shape = [int(size) for size in type.shape] if type.is_block() else []
         sizes = core.tuple([core.constexpr(size) for size in shape])
-        known = type.__dict__[_SHAPE] = (core.constexpr(math.prod(shape)), type.scalar, sizes)
+        _shapes.keep(type, (core.constexpr(math.prod(shape)), type.scalar, sizes))
+        found = _shapes[id(type)]
     self.handle = handle
     self.type = type
-    self.numel, self.dtype, self.shape = known
+    self.numel, self.dtype, self.shape = found[1]
 
 
 def _handle_init(self: Any, data: Any, dtype: Any, attr: Any = None) -> None:

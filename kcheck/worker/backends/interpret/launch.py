@@ -112,8 +112,8 @@ class Launcher:
         if self._max_programs is not None and total > self._max_programs:
             numbers = _sample(grid, self._max_programs)
             self._faults.gap(
-                f"kernel {name}: only {len(numbers)} of {total} programs ran; its outputs are incomplete and must not be "
-                "compared, and the accesses of the other programs were not checked."
+                f"kernel {name}: only {len(numbers)} of {total} programs ran; its outputs are incomplete and must not "
+                "be compared, and the accesses of the other programs were not checked."
             )
         if self._order == "reverse":
             numbers = reversed(numbers)

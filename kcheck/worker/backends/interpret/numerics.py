@@ -27,9 +27,8 @@ RAW: dict[Any, torch.dtype] = {
     tl.float8e4b8: torch.float8_e4m3fnuz,
     tl.float8e5b16: torch.float8_e5m2fnuz,
 }
-# Conversions to 8-bit floats saturate. Infinity does too, where the format has none.
+# Conversions to 8-bit floats saturate, infinity too, even where the format has one.
 _LARGEST = {tl.float8e4nv: 448.0, tl.float8e5: 57344.0, tl.float8e4b8: 240.0, tl.float8e5b16: 57344.0}
-_WITH_INFINITY = (tl.float8e5,)
 
 _BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 _WRAPPING = ("add", "subtract", "multiply")
@@ -49,8 +48,7 @@ def to_raw(values: Array, element: Any) -> Array:
     source = torch.from_numpy(np.array(values, dtype=np.float32))
     largest = _LARGEST.get(element)
     if largest is not None:
-        clamped = source.clamp(-largest, largest)  # keeps NaN
-        source = torch.where(source.isinf(), source, clamped) if element in _WITH_INFINITY else clamped
+        source = source.clamp(-largest, largest)  # keeps NaN
     raw = source.to(RAW[element])
     if element is tl.bfloat16:
         return raw.view(torch.int16).numpy().view(np.uint16)

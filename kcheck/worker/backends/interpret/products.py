@@ -83,7 +83,8 @@ def _operand(values: Any, scale: Any, kind: Any, packed_axis: int, *, transposed
     if scale is None:
         return numbers
     factors = _powers_of_two(scale)
-    return numbers * np.repeat(factors, numbers.shape[-1] // factors.shape[-1], axis=-1)
+    scaled: Array = numbers * np.repeat(factors, numbers.shape[-1] // factors.shape[-1], axis=-1)
+    return scaled
 
 
 def _unpack(data: Array, axis: int) -> Array:

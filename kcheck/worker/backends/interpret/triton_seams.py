@@ -26,60 +26,93 @@ class Seam:
         path: Dotted path of attributes.
         since: First ``(major, minor)`` that has it.
         until: Last one that has it.
+        stored: It is an instance attribute, which ``__init__`` of its class or of a base sets.
     """
 
     module: str
     path: str
     since: tuple[int, int] = OLDEST
     until: tuple[int, int] = NEWEST
+    stored: bool = False
 
     @property
     def name(self) -> str:
         """Its full dotted name."""
         return f"{self.module}.{self.path}"
 
+    def exists(self) -> bool:
+        """Whether the installed Triton has it."""
+        module = _import(self.module)
+        if not self.stored:
+            return _follow(module, self.path) is not None
+        owner, _, attribute = self.path.rpartition(".")
+        bases = getattr(_follow(module, owner), "__mro__", ())
+        codes = [getattr(base.__init__, "__code__", None) for base in bases]
+        return any(code is not None and attribute in code.co_names for code in codes)
+
+
+def _seams(module: str, paths: str, **options: Any) -> tuple[Seam, ...]:
+    return tuple(Seam(module, path, **options) for path in paths.split())
+
 
 _INTERPRETER = "triton.runtime.interpreter"
-_BUILDER_METHODS = (
-    "binary_op", "unary_op", "cast_impl", "create_fp_to_fp", "create_dot", "create_fma", "create_assert",
-    "create_assume", "create_extern_elementwise", "create_inline_asm", "create_bitcast", "create_ptr_to_int",
-    "create_int_to_ptr", "create_atomic_rmw", "create_minnumf", "create_maxnumf", "create_clampf", "create_fp_to_si", "create_fp_to_ui",
-    "create_fabs", "create_histogram", "create_umulhi", "get_all_ones_value", "set_grid_dim",
-)  # fmt: skip
-_CORE_NAMES = (
-    "tensor", "tensor_descriptor_base", "dtype", "block_type", "pointer_type", "constexpr", "tuple",
-    "is_builtin", "_unwrap_if_constexpr", "load", "store", "arange", "program_id", "num_programs", "dot_scaled",
-    "device_assert", "static_assert", "inline_asm_elementwise", "extern_elementwise",
-)  # fmt: skip
+_CORE = "triton.language.core"
+_JIT = "triton.runtime.jit"
+_AUTOTUNER = "triton.runtime.autotuner"
 
 SEAMS: tuple[Seam, ...] = (
-    *(Seam(_INTERPRETER, name) for name in (
-        "_interpreter", "_ir", "_patch_lang", "_get_np_dtype", "TensorHandle", "InterpreterBuilder",
-        "interpreter_builder", "interpreter_builder.options", "interpreter_semantic", "InterpreterOptions",
-        "InterpretedFunction", "GridExecutor", "ReduceOps.apply_impl", "ReduceOps.generic_reduce",
-        "ReduceScanOpInterface.to_tensor", "ScanOps.apply_impl", "TensorDescHandle",
-        "_interpreter.load", "_interpreter.store", "_interpreter.atomic_rmw", "_interpreter.atomic_cas",
-    )),
-    *(Seam(_INTERPRETER, f"InterpreterBuilder.{name}") for name in _BUILDER_METHODS),
+    *_seams(
+        _INTERPRETER,
+        "_interpreter _interpreter.load _interpreter.store _interpreter.atomic_rmw _interpreter.atomic_cas "
+        "_ir.ATOMIC_OP _ir.DESCRIPTOR_REDUCE_KIND _ir.MEM_SEMANTIC _ir.MEM_SYNC_SCOPE _ir.PROPAGATE_NAN "
+        "_ir.ROUNDING_MODE _ir.ScaleDotElemTypeTY _patch_lang _get_np_dtype TensorHandle TensorDescHandle GridExecutor "
+        "interpreter_builder interpreter_builder.options interpreter_builder.set_grid_dim interpreter_semantic",
+    ),
+    *_seams(
+        _INTERPRETER,
+        "TensorDescHandle.materialize_pointers InterpreterBuilder InterpreterBuilder.binary_op "
+        "InterpreterBuilder.unary_op InterpreterBuilder.cast_impl InterpreterBuilder.create_fp_to_fp "
+        "InterpreterBuilder.create_dot InterpreterBuilder.create_fma InterpreterBuilder.create_erf "
+        "InterpreterBuilder.create_minnumf InterpreterBuilder.create_maxnumf InterpreterBuilder.create_clampf "
+        "InterpreterBuilder.create_umulhi InterpreterBuilder.create_histogram InterpreterBuilder.get_all_ones_value "
+        "InterpreterBuilder.create_assert InterpreterBuilder.create_assume InterpreterBuilder.create_inline_asm "
+        "InterpreterBuilder.create_extern_elementwise InterpreterBuilder.create_bitcast "
+        "InterpreterBuilder.create_ptr_to_int InterpreterBuilder.create_int_to_ptr "
+        "InterpreterBuilder.create_atomic_rmw",
+    ),
     Seam(_INTERPRETER, "TensorHandle.__post_init__", since=(3, 6)),
-    *(Seam("triton.language.core", name) for name in _CORE_NAMES),
-    Seam("triton.language.core", "condition", since=(3, 5)),
-    Seam("triton.language.semantic", "TritonSemantic.broadcast_impl_value"),
-    Seam("triton.language.semantic", "TritonSemantic.binary_op_type_checking_impl"),
-    *(Seam("triton.language.standard", name) for name in (
-        "_argmin_combine_tie_break_left", "_argmax_combine_tie_break_left", "_elementwise_max", "_elementwise_min",
-    )),
-    Seam("triton.language.math", "exp"),
-    Seam("triton.language.extra.libdevice", "tanh"),
-    Seam("triton.language.extra.cuda.libdevice", "tanh"),
-    *(Seam("triton.runtime.jit", f"JITFunction.{name}") for name in ("run", "__call__", "warmup")),
-    Seam("triton.runtime.jit", "KernelParam.annotation_type"),
-    Seam("triton.runtime.jit", "KernelParam.is_constexpr"),
-    Seam("triton.runtime.jit", "TensorWrapper"),
-    Seam("triton.runtime.autotuner", "Autotuner.run"),
-    Seam("triton.runtime.autotuner", "Config.all_kwargs"),
+    *_seams(
+        "triton.language.semantic",
+        "TritonSemantic.broadcast_impl_value TritonSemantic.binary_op_type_checking_impl TritonSemantic.cast "
+        "TritonSemantic.logical_and TritonSemantic.logical_or TritonSemantic.make_tensor_descriptor "
+        "TritonSemantic.scalar_constant TritonSemantic.to_tensor",
+    ),
+    *_seams(
+        _CORE,
+        "_unwrap_if_constexpr tensor tensor.__init__ tensor_descriptor_base dtype block_type "
+        "block_type.with_element_ty pointer_type constexpr tuple load store arange program_id reduce associative_scan "
+        "dot_scaled static_assert",
+    ),
+    Seam(_CORE, "condition", since=(3, 5)),
+    *_seams(
+        "triton.language.standard",
+        "_sum_combine.fn _prod_combine.fn _elementwise_max.fn _elementwise_min.fn _argmax_combine_tie_break_left.fn "
+        "_argmin_combine_tie_break_left.fn",
+    ),
+    *_seams("triton.language.extra.libdevice", "tanh"),
+    *_seams("triton.language.extra.cuda.libdevice", "tanh"),
+    *_seams(_JIT, "JITFunction.run JITFunction.__call__ JITFunction.warmup TensorWrapper"),
+    *_seams(_JIT, "JITFunction.fn JITFunction.params JITFunction.pre_run_hooks TensorWrapper.base", stored=True),
+    *_seams(_JIT, "KernelParam.name KernelParam.annotation_type KernelParam.is_constexpr"),
+    *_seams(_AUTOTUNER, "Autotuner.run Config.all_kwargs"),
+    *_seams(
+        _AUTOTUNER,
+        "Autotuner.arg_names Autotuner.configs Autotuner.early_config_prune Autotuner.pre_hook Autotuner.fn "
+        "Autotuner.base_fn Config.pre_hook",
+        stored=True,
+    ),
     Seam("triton.tools.tensor_descriptor", "TensorDescriptor"),
-)  # fmt: skip
+)
 
 
 def _import(name: str) -> Any:
@@ -132,7 +165,7 @@ def check() -> None:
     if not OLDEST <= version <= NEWEST:
         raise UnsupportedVersion(f"the interpret backend does not know Triton {triton.__version__}; {supported}.")
     for seam in SEAMS:
-        if seam.since <= version <= seam.until and _follow(_import(seam.module), seam.path) is None:
+        if seam.since <= version <= seam.until and not seam.exists():
             raise UnsupportedVersion(
                 f"the interpret backend relies on {seam.name}, which Triton {triton.__version__} does not have; "
                 f"{supported}."

@@ -15,6 +15,9 @@ from kcheck.plan import Choice, Drawing, Pin
 T = TypeVar("T", bound=Hashable)
 
 MANY = 512  # values of a wide range that are not boundaries: more would only make the table long
+CHEAP = 17  # up to here sizes are drawn more often: nearly all bugs show there, at a fraction of the cost
+FAVOUR_CHEAP = 3
+NEIGHBOURS = 33  # boundary values above it are swept without their neighbours
 SMALL = (2, 3, 4, 5)  # sizes of an unpinned dimension in a sweep: different, so that no two strides agree by chance
 
 
@@ -61,6 +64,16 @@ def boundary_values(min_value: int, max_value: int, further: tuple[int, ...] = (
 
 
 @lru_cache(maxsize=1024)
+def _swept(min_value: int, max_value: int, further: tuple[int, ...]) -> tuple[int, ...]:
+    """What a sweep tries: the boundary values, of the large ones only powers of two, the end and yours."""
+    return tuple(
+        value
+        for value in boundary_values(min_value, max_value, further)
+        if value <= NEIGHBOURS or value.bit_count() == 1 or value == max_value or value in further
+    )
+
+
+@lru_cache(maxsize=1024)
 def _table(min_value: int, max_value: int, further: tuple[int, ...]) -> st.SearchStrategy[int]:
     edges = boundary_values(min_value, max_value, further)
     thinned = range(min_value, max_value + 1, max(1, (max_value - min_value) // MANY))
@@ -85,7 +98,7 @@ def draw_dim(draw: st.DrawFn, name: str, min_value: int, max_value: int, further
     """What `dims` draws, without a strategy around it: in a composite that saves a tenth of a millisecond."""
     record = plan.current()
     ordinal = list(record.choices).index(name) if name in record.choices else len(record.choices)
-    pinned = offer(record, name, boundary_values(min_value, max_value, further))
+    pinned = offer(record, name, _swept(min_value, max_value, further))
     if pinned is not None:
         if isinstance(pinned, int) and min_value <= pinned <= max_value:
             return pinned

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kcheck.case import Case
+from kcheck.case import Case, Role
 from kcheck.engine.attribute import is_explained
 from kcheck.engine.draw import Drawn, merged, simplest
 from kcheck.engine.search import pursue
@@ -98,7 +98,8 @@ def walk(first: Drawn, slots: tuple[str, ...], fixed: Plan) -> Iterator[Step]:
     """
     yield Step(merged(fixed, small=True))
     yield Step(fixed)
-    for name, (_, kinds) in zip(slots, first.record.tensors, strict=True):
+    drawn = zip(slots, first.record.tensors, strict=True)
+    for name, (_, kinds) in sorted(drawn, key=lambda one: one[1][0].role is not Role.INDEX):  # indices: bugs live there
         for kind in kinds if name and name not in fixed.layouts else ():
             yield Step(merged(fixed, small=True, layouts={name: kind}), name, kind)
     free = [choice for choice in first.record.choices.values() if choice.name not in fixed.pins]

@@ -184,8 +184,6 @@ class Turn:
         view = case.views.get(finding.argument)
         if view is not None:
             bug.kinds |= view.kinds
-        if view is not None and finding.parameter:  # found at the access itself
-            self.mark(finding.argument, view.kinds, Cell.FINDING)
         if (finding.severity.rank, weight(case)) < (bug.finding.severity.rank, weight(bug.case)):
             bug.finding, bug.case = finding, case
 

@@ -182,17 +182,19 @@ def gather_oracle(
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> kcheck.Case:
+def cases(draw: st.DrawFn, max_requests: int = 256) -> kcheck.Case:
     """Ragged requests over a pool whose every byte makes finite, normal numbers of all three formats."""
-    kv = draw(ks.paged_kv(max_requests=256, block_sizes=(4, 16), max_num_blocks=64))
+    kv = draw(ks.paged_kv(max_requests=max_requests, block_sizes=(4, 16), max_num_blocks=64))
     row_start = draw(ks.options("row_start", (0, 3)))
+    pages = (kv.num_blocks, page_bytes(kv.block_size))
+    out = draw(ks.inouts((kv.num_requests, row_start + kv.max_seq_len, ROW), "bfloat16"))
+    pool = draw(ks.tensors(pages, "uint8", kinds=ks.CONTIGUOUS_LAST, low=0x20, high=0x7E))
     gather_lens = None
     if draw(ks.options("gather", ("all", "last"))) == "last":
         gather_lens = draw(ks.tensors((kv.num_requests,), ("int32", "int64"), low=0, high=kv.max_seq_len))
-    pages = (kv.num_blocks, page_bytes(kv.block_size))
     return kcheck.Case(
-        out=draw(ks.inouts((kv.num_requests, row_start + kv.max_seq_len, ROW), "bfloat16")),
-        pool=draw(ks.tensors(pages, "uint8", kinds=ks.CONTIGUOUS_LAST, low=0x20, high=0x7E)),
+        out=out,
+        pool=pool,
         block_table=kv.block_table,
         seq_lens=kv.seq_lens,
         gather_lens=gather_lens,

@@ -108,4 +108,3 @@ def user_frame(error: BaseException, target: Target) -> tuple[str, int]:
     frames = traceback.extract_tb(error.__traceback__)
     outside = [f for f in frames if is_user_code(f.filename)]
     return (outside[-1].filename, outside[-1].lineno or 0) if outside else (target.file, target.line)
-

@@ -596,3 +596,35 @@ def last_program(o):
 def named_tuple_argument(pair, o, B: tl.constexpr):
     i = tl.arange(0, B)
     tl.store(o + i, tl.load(pair.first + i) + pair.second)
+
+
+@triton.jit
+def converts_argument(o, n):
+    tl.store(o, n.to(tl.int64) * 4)
+
+
+@triton.jit(do_not_specialize=["n"])
+def converts_unspecialised_argument(o, n):
+    tl.store(o, n.to(tl.int64) * 4)
+
+
+@triton.jit
+def one_cuts_short(x, o, n):
+    if n == 1 or tl.load(x) > 0:
+        tl.store(o, n)
+
+
+@triton.jit
+def copy_bools(x, o, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(o + i, tl.load(x + i) & (i < 5))
+
+
+def make_kernel_with_far_left_string():
+    @triton.jit
+    def kernel(o):
+        """A string
+        that starts at the margin."""
+        tl.store(o, 1)
+
+    return kernel

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,3 +166,19 @@ def test_the_protocol_is_kept() -> None:
     assert list(inspect.signature(Backend.watch).parameters) == list(
         inspect.signature(InterpretBackend.watch).parameters
     )
+
+
+def test_kernels_imported_for_tritons_own_interpreter_are_refused() -> None:
+    folder = Path(__file__).parent
+    script = (
+        "import sys, torch; sys.path.insert(0, sys.argv[1])\n"
+        "from kcheck.worker.backends.base import Unsupported\n"
+        "from kcheck.worker.backends.interpret import InterpretBackend\n"
+        "import bug_kernels\n"
+        "with InterpretBackend().watch([]):\n"
+        "    try: bug_kernels.clear[(1,)](torch.zeros(8), 8, BLOCK=8)\n"
+        "    except Unsupported as error: assert 'TRITON_INTERPRET' in str(error)\n"
+        "    else: raise SystemExit('not refused')\n"
+    )
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    subprocess.run([sys.executable, "-c", script, str(folder)], check=True, env=environment)

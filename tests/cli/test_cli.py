@@ -17,6 +17,7 @@ import pytest
 
 KERNELS = Path(__file__).parent.parent / "kernels"
 Run = Callable[..., subprocess.CompletedProcess[str]]
+KCHECK = (sys.executable, "-P", "-m", "kcheck")
 QUICK = ("--max-examples", "10", "--seed", "1")
 
 
@@ -24,7 +25,7 @@ QUICK = ("--max-examples", "10", "--seed", "1")
 def kcheck(tmp_path: Path) -> Run:
     def run(*arguments: str, timeout: float = 240, **options: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-P", "-m", "kcheck", *arguments],
+            [*KCHECK, *arguments],
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -204,7 +205,7 @@ def test_the_case_is_on_disk_before_it_runs_and_findings_survive_kill_9(tmp_path
     )
     (tmp_path / "kcheck_slow.py").write_text(slow)
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "kcheck", "fuzz", "kcheck_slow.py"], cwd=tmp_path, stdout=subprocess.DEVNULL
+        [*KCHECK, "fuzz", "kcheck_slow.py"], cwd=tmp_path, stdout=subprocess.DEVNULL
     )
     running = tmp_path / ".kcheck" / "running.json"
     end = time.monotonic() + 60
@@ -218,8 +219,7 @@ def test_the_case_is_on_disk_before_it_runs_and_findings_survive_kill_9(tmp_path
 
 def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "kcheck", "fuzz", str(KERNELS / "logits_rows.py"), "--max-examples", "100000"]
-        + ["--report", "json=report.json"],
+        [*KCHECK, "fuzz", str(KERNELS / "logits_rows.py"), "--max-examples", "100000", "--report", "json=report.json"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -150,7 +150,7 @@ def test_a_backend_that_does_not_exist_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_target_that_the_worker_cannot_load_is_one_sentence(client: Client, tmp_path: Path) -> None:
-    with pytest.raises(WorkerError, match="gone.py"):
+    with pytest.raises(WorkerError, match=r"gone\.py"):
         client.load(str(tmp_path / "gone.py"))
 
 

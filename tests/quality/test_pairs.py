@@ -5,7 +5,7 @@ The stated cases are what a person would call minimal: by the mechanism of each 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -54,27 +54,33 @@ class Stated:
     shapes: dict[str, tuple[int, ...]]
     cut: str = ""
     index: tuple[int, ...] | None = None
-    name: str = field(default="")
 
 
+READ, WRITE = Kind.OUT_OF_VIEW_READ, Kind.OUT_OF_VIEW_WRITE
+TABLE = Stated(
+    "two_bugs.py::table_stride", READ, "table", "page = tl.load(table_ptr", {"table": (2, 1)}, "[:, :1]", (0, 1)
+)
+ROWS = Stated("two_bugs.py::output_rows", WRITE, "out", "tl.store(out_ptr", {"table": (1, 2)}, "[:, :8]", (0, 8))
 PAIRS = [
-    # A second request is needed for a wrong row stride to show, and one column.
-    Stated("two_bugs.py::table_stride", Kind.OUT_OF_VIEW_READ, "table", "page = tl.load(table_ptr", {"table": (2, 1)}, "[:, :1]", (0, 1)),
-    Stated("two_bugs.py::output_rows", Kind.OUT_OF_VIEW_WRITE, "out", "tl.store(out_ptr", {"table": (1, 2)}, "[:, :8]", (0, 8)),
-    Stated("logits_rows.py::wrong", Kind.OUT_OF_VIEW_READ, "logits", "logits = tl.load(", {"logits": (2, 1)}, "[:, :1]", (0, 1)),
-    Stated("expanded_grad.py::wrong", Kind.OUT_OF_VIEW_READ, "grad", "grad = tl.load(grad_ptr", {"grad": (2, 1)}, "[:, :1]", (0, 1)),
-    Stated("interleaved.py::wrong", Kind.OUT_OF_VIEW_READ, "k_pool", "values = tl.load(k_ptr", {"ids": (1,)}),
+    # A second row is needed for a wrong row stride to show, and one column.
+    TABLE,
+    ROWS,
+    Stated("logits_rows.py::wrong", READ, "logits", "logits = tl.load(", {"logits": (2, 1)}, "[:, :1]", (0, 1)),
+    Stated("expanded_grad.py::wrong", READ, "grad", "grad = tl.load(grad_ptr", {"grad": (2, 1)}, "[:, :1]", (0, 1)),
+    Stated("interleaved.py::wrong", READ, "k_pool", "values = tl.load(k_ptr", {"ids": (1,)}),
     # One element is enough where the tail is not masked, where the layout does not matter, or where logic is wrong.
     Stated("oob_write.py::wrong", Kind.OUT_OF_BOUNDS_WRITE, "y", "tl.store(y_ptr", {"y": (1,)}, "", (1,)),
-    Stated("one_off.py::wrong", Kind.OUT_OF_BOUNDS_READ, "table", "page = tl.load(table_ptr", {"table": (1, 1)}, "", (0, 1)),
-    Stated("one_off.py::wrong_sum", Kind.OUT_OF_BOUNDS_READ, "table", "page = tl.load(table_ptr", {"table": (1, 1)}, "", (0, 1)),
+    *(
+        Stated(spec, Kind.OUT_OF_BOUNDS_READ, "table", "page = tl.load(table_ptr", {"table": (1, 1)}, "", (0, 1))
+        for spec in ("one_off.py::wrong", "one_off.py::wrong_sum")
+    ),
     Stated("logic_bug.py::wrong", Kind.VALUE_MISMATCH, "mean", "row_mean_kernel[", {"x": (1, 1)}, "", (0,)),
     # Columns are 32 or 64 there, and the second half of them is not written.
     Stated("unwritten.py::wrong", Kind.UNWRITTEN_OUTPUT, "out", "scale_kernel[", {"out": (1, 32)}, "", (0, 16)),
     # The strategies begin at 2 columns, and at 2 programs.
     Stated("mutated.py::wrong", Kind.INPUT_MUTATED, "x", "tl.store(x_ptr", {"x": (1, 2)}, ""),
     Stated("nondeterministic.py::wrong", Kind.NONDETERMINISM, "out", "last_kernel[", {"x": (2,)}, "", (0,)),
-]  # fmt: skip
+]
 
 
 def check(discovery: Discovery, stated: Stated) -> None:
@@ -104,7 +110,7 @@ def test_two_bugs_in_one_kernel_are_two_findings_each_minimal(client: Client, tm
     result = run("two_bugs.py::both", client, tmp_path)
     found = {d.finding.argument: d for d in result.discoveries}
     assert len(result.discoveries) == len(found) == 2
-    for stated in PAIRS[:2]:
+    for stated in (TABLE, ROWS):
         check(found[stated.argument], stated)
 
 

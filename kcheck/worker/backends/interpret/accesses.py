@@ -153,7 +153,8 @@ def _store(original: Any) -> Any:
         if not simple or value.__class__ is not Tensor or value.dtype is not element:
             return original(pointer, value, mask, **options)
         data = value.handle.data
-        if data.shape != pointers.shape and (data.size != 1 or (not block and value.type.__class__ is BlockType)):
+        fits = data.shape == pointers.shape or data.size == 1
+        if not fits or (not block and value.type.__class__ is BlockType):
             return original(pointer, value, mask, **options)
         interpreter._interpreter.store(pointers, data, lanes)
         return None

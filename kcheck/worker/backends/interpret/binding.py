@@ -57,9 +57,17 @@ def device_arguments(kernel: Any, values: dict[str, Any], attach: Attach) -> dic
         value = values[parameter.name]
         if parameter.is_constexpr:
             result[parameter.name] = value.value if isinstance(value, core.constexpr) else value
+        elif is_constant_one(parameter, value):
+            result[parameter.name] = 1
         else:
             result[parameter.name] = _device_value(value, parameter.name, parameter.annotation_type, attach)
     return result
+
+
+def is_constant_one(parameter: Any, value: Any) -> bool:
+    """Whether Triton makes an integer argument a constant because it is 1: a launch with 1 is a kernel of its own."""
+    plain = not parameter.is_constexpr and not parameter.annotation_type and not parameter.do_not_specialize
+    return plain and type(value) is int and value == 1
 
 
 def _device_value(value: Any, name: str, annotation: str, attach: Attach) -> Any:
@@ -76,7 +84,10 @@ def _device_value(value: Any, name: str, annotation: str, attach: Attach) -> Any
     if isinstance(value, torch.Tensor):
         return _pointer(value, value.dtype, name, attach)
     if isinstance(value, tuple):
-        items = [_device_value(item, f"{name}[{position}]", "", attach) for position, item in enumerate(value)]
+        items: list[Any] = [
+            1 if type(item) is int and item == 1 else _device_value(item, f"{name}[{position}]", "", attach)
+            for position, item in enumerate(value)
+        ]
         return type(value)(*items) if hasattr(value, "_fields") else core.tuple(items)
     raise TypeError(f"kernel argument {name} has a type that Triton does not take: {type(value).__name__}")
 

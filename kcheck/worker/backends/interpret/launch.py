@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from kcheck.worker.backends.base import KernelStopped, Launch, ProgramOrder, Unsupported, Watch
-from kcheck.worker.backends.interpret import binding, frames, libdevice, runtime
+from kcheck.worker.backends.base import Launch, ProgramOrder, Unsupported, Watch
+from kcheck.worker.backends.interpret import binding, failures, frames, libdevice, runtime
 from kcheck.worker.backends.interpret.arguments import Argument, Cells, match
 from kcheck.worker.backends.interpret.faults import FaultLog
 from kcheck.worker.backends.interpret.memory import Memory
@@ -69,7 +69,8 @@ class Launcher:
 
         self._name_kernel(name)
         programs = self._programs(name, extent)
-        self._stopping(name, lambda: self._execute(kernel, values, attach, tensors, launch, programs))
+        with failures.stopping(kernel, values):
+            self._execute(kernel, values, attach, tensors, launch, programs)
 
     def _execute(
         self, kernel: Any, values: dict[str, Any], attach: binding.Attach, tensors: list[Argument], launch: Launch,
@@ -91,20 +92,6 @@ class Launcher:
 
     def _name_kernel(self, name: str) -> None:
         self._faults.kernel = self._spin.kernel = libdevice.current.name = runtime.current.kernel = name
-
-    def _stopping(self, name: str, run: Callable[[], None]) -> None:
-        """Turn what a kernel raises into a reason to stop. No Python of the target itself runs in here."""
-        try:
-            run()
-        except KernelStopped:
-            raise
-        except Exception as error:
-            frame = frames.raised_in(error.__traceback__)
-            what = f"`{frame.source}`" if frame else "a feature"
-            first_line = str(error).strip().split("\n")[0]
-            cause = f"{type(error).__name__}: {first_line}"
-            reason = f"kernel {name} uses {what}, which the CPU interpreter cannot run ({cause})"
-            raise Unsupported(reason, frame) from error
 
     def _programs(self, name: str, grid: Grid) -> Iterator[Grid]:
         total = grid[0] * grid[1] * grid[2]

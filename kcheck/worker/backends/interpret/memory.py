@@ -54,7 +54,7 @@ class Memory:
         self._arguments: dict[int, Argument] = {}
         self._noted: dict[tuple[int, int], Backing] = {}
         self._noted_intervals = Intervals(())
-        # Set by a cast between pointer types: from then on a pointer need not be aligned to what it points to.
+        # Set by a cast to a wider pointer type: from then on a pointer need not be aligned to what it points to.
         self.recast = False
 
     def __getattr__(self, name: str) -> Any:
@@ -83,14 +83,9 @@ class Memory:
             mask = np.asarray(mask)  # up to 3.8, block pointers and descriptors pass a memoryview
         if self._spin.suspicious:
             self._spin.repeated(pointers)
-        width = dtype.itemsize
-        argument = self._arguments.get(pointers.item(0) >> TAG_SHIFT) if pointers.size else None
-        if argument is not None and not self.recast:
-            bad = argument.outside(pointers, width)
-            if mask is not None:
-                bad &= mask
-            if not bad.any():
-                return _gather(argument, pointers, mask, other, dtype)
+        argument = self._cleared(pointers, mask, dtype.itemsize)
+        if argument is not None:
+            return _gather(argument, pointers, mask, other, dtype)
         return self._load_exactly(pointers, mask, other, dtype)
 
     def store(self, pointers: Addresses, values: Array, mask: Array | None) -> None:
@@ -98,21 +93,16 @@ class Memory:
         if mask is not None:
             mask = np.asarray(mask)
         self._spin.changed()
-        width = values.itemsize
-        argument = self._arguments.get(pointers.item(0) >> TAG_SHIFT) if pointers.size else None
-        if argument is not None and argument.writable and not self.recast:
-            bad = argument.outside(pointers, width)
-            if mask is not None:
-                bad &= mask
-            if not bad.any():
-                _scatter(argument, pointers, values, mask)
-                return
-        allowed = self._judge("write", pointers, _all_lanes(pointers, mask), width)
+        argument = self._cleared(pointers, mask, values.itemsize)
+        if argument is not None and argument.writable:
+            _scatter(argument, pointers, values, mask)
+            return
+        allowed = self._judge("write", pointers, _all_lanes(pointers, mask), values.itemsize)
         native_memory.store(pointers & ADDRESS_MASK, np.broadcast_to(values, pointers.shape), allowed)
 
     def atomic_rmw(self, operation: Any, pointers: Addresses, values: Array, mask: Array, order: Any) -> Array:
         """Read, modify and write each lane; yields what was there."""
-        allowed = self._judge("atomic", pointers, _all_lanes(pointers, mask), values.itemsize)
+        allowed = self._judge_atomic(pointers, mask, values.itemsize)
         before = self._peek(pointers, allowed, values.dtype)
         addresses = pointers & ADDRESS_MASK
         result: Array = native_memory.atomic_rmw(operation, addresses, values, allowed, order)
@@ -121,7 +111,7 @@ class Memory:
 
     def atomic_cas(self, pointers: Addresses, expected: Array, values: Array, order: Any) -> Array:
         """Compare and swap each lane; yields what was there."""
-        allowed = self._judge("atomic", pointers, np.ones(pointers.shape, bool), values.itemsize)
+        allowed = self._judge_atomic(pointers, None, values.itemsize)
         before = self._peek(pointers, allowed, values.dtype)
         expected, values = np.broadcast_to(expected, pointers.shape), np.broadcast_to(values, pointers.shape)
         result = np.zeros(pointers.shape, expected.dtype)
@@ -140,7 +130,7 @@ class Memory:
             dtype: Of the raw bits.
             add: From the flat lane number and the old bits to the new bits.
         """
-        allowed = self._judge("atomic", pointers, _all_lanes(pointers, mask), dtype.itemsize)
+        allowed = self._judge_atomic(pointers, mask, dtype.itemsize)
         addresses = np.ascontiguousarray(pointers & ADDRESS_MASK).reshape(-1)
         result = np.zeros(addresses.shape, dtype)
         one = np.ones(1, bool)
@@ -150,6 +140,18 @@ class Memory:
             native_memory.store(where, np.array([add(lane, result[lane])], dtype), one)
         self._spin.changed()
         return result.reshape(pointers.shape)
+
+    def _cleared(self, pointers: Addresses, mask: Array | None, width: int) -> Argument | None:
+        """The argument behind an access all of whose active lanes are known to be good and aligned."""
+        argument = self._arguments.get(pointers.item(0) >> TAG_SHIFT) if pointers.size else None
+        if argument is None:
+            return None
+        bad = argument.outside(pointers, width)
+        if self.recast:
+            bad |= (pointers - argument.backing_pointer) & np.uint64(width - 1) != 0
+        if mask is not None:
+            bad &= mask
+        return None if bad.any() else argument
 
     # -- the exact path ---------------------------------------------------------------------------------------------
 
@@ -192,6 +194,13 @@ class Memory:
                     self._faults.read_only(access, pointers, refused, argument)
             allowed |= good
         return allowed
+
+    def _judge_atomic(self, pointers: Addresses, mask: Array | None, width: int) -> Bools:
+        lanes = _all_lanes(pointers, mask)
+        argument = self._cleared(pointers, mask, width)
+        if argument is not None and argument.writable:
+            return lanes
+        return self._judge("atomic", pointers, lanes, width)
 
     def _judge_untagged(self, access: AccessKind, pointers: Addresses, lanes: Bools, width: int) -> Bools:
         """The same for pointers that came from memory: they may reach every tensor whose address the target took."""

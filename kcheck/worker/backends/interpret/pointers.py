@@ -29,7 +29,6 @@ def _pointer_to_integer(self: Any, source: Any, target: Any) -> Any:
 
 
 def _integer_to_pointer(self: Any, source: Any, target: Any) -> Any:
-    interpreter._interpreter.recast = True
     return Handle(source.data.astype(np.uint64), target.scalar)
 
 
@@ -53,7 +52,8 @@ def _bitcast(original: Any) -> Any:
 
 
 def _width(pointer: Any) -> int:
-    width: int = pointer.element_ty.primitive_bitwidth
+    """Bytes of what it points to."""
+    width: int = max(1, pointer.element_ty.primitive_bitwidth // 8)
     return width
 
 

@@ -136,7 +136,7 @@ def _tree(arrays: list[Array], elements: list[Any], axis: int, combine: Any) -> 
         even = length // 2 * 2
         joined = function([part[0:even:2] for part in parts], [part[1:even:2] for part in parts])
         parts = [np.concatenate([new_part, part[even:]]) for new_part, part in zip(joined, parts, strict=True)]
-    return [np.ascontiguousarray(part[0]) for part in parts]
+    return [np.array(part[0]) for part in parts]  # 0-dimensional where nothing is left
 
 
 def _scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any) -> Any:

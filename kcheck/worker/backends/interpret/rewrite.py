@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 from collections.abc import Callable, Iterable
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -132,11 +131,12 @@ class Rewriter:
             lines, first = inspect.getsourcelines(function)
         except (OSError, TypeError):
             return function  # made by exec: it runs as it is
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-        node = next(node for node in tree.body if isinstance(node, ast.FunctionDef))
+        # Indented source is put under an `if` instead of dedented: a string in it may reach further to the left.
+        tree = ast.parse("if True:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
+        node = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
         _KernelTransformer().visit(node)
         given = _HELPERS | self._imported_by_name(function)
-        code = _compile(node, {*function.__code__.co_freevars, *given}, first, function.__code__.co_filename)
+        code = _compile(node, {*function.__code__.co_freevars, *given}, first - 1, function.__code__.co_filename)
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         closure = tuple(cells[name] if name in cells else CellType(given[name]) for name in code.co_freevars)
         new = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)

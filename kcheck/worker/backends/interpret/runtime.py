@@ -49,8 +49,9 @@ def device_range(*bounds: Any, **options: Any) -> Iterator[Any]:
     step = 1 if step is None else step
     kind = tl.int32
     for bound in (start, stop, step):
-        if isinstance(bound, core.tensor) and bound.dtype.primitive_bitwidth > kind.primitive_bitwidth:
-            kind = bound.dtype
+        bound_kind = bound.dtype if isinstance(bound, core.tensor) else semantic.to_tensor(bound).dtype
+        if bound_kind.primitive_bitwidth > kind.primitive_bitwidth:
+            kind = bound_kind
     for value in range(_integer(start), _integer(stop), _integer(step)):
         yield semantic.scalar_constant(value, kind)
 

@@ -102,7 +102,11 @@ SEAMS: tuple[Seam, ...] = (
     *_seams("triton.language.extra.libdevice", "tanh"),
     *_seams("triton.language.extra.cuda.libdevice", "tanh"),
     *_seams(_JIT, "JITFunction.run JITFunction.__call__ JITFunction.warmup TensorWrapper"),
-    *_seams(_JIT, "JITFunction.fn JITFunction.params JITFunction.pre_run_hooks TensorWrapper.base", stored=True),
+    *_seams(
+        _JIT,
+        "JITFunction.fn JITFunction.params JITFunction.pre_run_hooks TensorWrapper.base KernelParam.do_not_specialize",
+        stored=True,
+    ),
     *_seams(_JIT, "KernelParam.name KernelParam.annotation_type KernelParam.is_constexpr"),
     *_seams(_AUTOTUNER, "Autotuner.run Config.all_kwargs"),
     *_seams(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+
 from kcheck.engine.turn import Turn
 from kcheck.events import CaseVerdict, Discovery, TargetResult
 

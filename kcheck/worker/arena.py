@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from kcheck.case import Case, DTypeValue, Role, Value, View
-from kcheck.dtypes import dtype_named
+from kcheck.dtypes import DType, dtype_named
 from kcheck.errors import CouldNotCheck
 from kcheck.layout import Layout
 from kcheck.worker.values import floats, hashed, torch_dtype, values
@@ -25,6 +25,8 @@ RED_ZONE = 512  # bytes on either side of a backing
 SPARSE_BYTES = 1 << 28  # from this size on a backing is reserved, not filled
 MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 DECOY_SEED = 0xDEC0
+DECOY_BYTES = 1 << 16  # made at once; most cases need no more
+DECOY_KINDS = 64  # kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,45 +36,39 @@ class Style:
     Attributes:
         decoys: 0 or 1: which of two sets of decoys lies in gaps and red zones.
         poison: Byte that outputs and scratch are filled with before the run.
+        only: The one backing that `decoys` is for; the others have set 0. ``""``: all.
     """
 
     decoys: int = 0
     poison: int = 0xA5
+    only: str = ""
+
+    def decoys_of(self, backing: str) -> int:
+        """Which set of decoys lies around the views of a backing."""
+        return self.decoys if self.only in ("", backing) else 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Slot:
     """One backing, placed.
 
     Attributes:
-        name: Of the backing.
-        memory: Its bytes, a tensor of uint8 whose storage they are.
-        guarded: The same with both red zones; shares memory. Equal to `memory` where there are none (sparse).
-        writable: Byte mask over `guarded`: what some writable view covers. None for a sparse backing.
-        before: Bytes of `guarded` before the run. None for a sparse backing.
+        memory: Its bytes, a tensor of uint8 with a storage of its own.
+        start: Where they begin in the arena's buffer, red zone not counted; -1 for a sparse backing, which has none.
     """
 
-    name: str
     memory: torch.Tensor
-    guarded: torch.Tensor
-    writable: torch.Tensor | None = None
-    before: torch.Tensor | None = None
+    start: int = -1
 
     @property
     def sparse(self) -> bool:
         """Reserved memory without red zones, too large to fill or compare."""
-        return self.guarded is self.memory
+        return self.start < 0
 
-    def disturbed(self) -> torch.Tensor:
-        """Bytes that changed although no writable view covers them.
-
-        Returns:
-            Offsets relative to the backing's first byte, int64 of shape (count,); negative in the red zone in front.
-        """
-        if self.before is None or self.writable is None:
-            return torch.empty(0, dtype=torch.int64)
-        changed = (self.guarded != self.before) & ~self.writable
-        return changed.nonzero().flatten() - RED_ZONE
+    @property
+    def guarded(self) -> slice:
+        """The backing with both red zones, in the arena's buffer."""
+        return slice(self.start - RED_ZONE, self.start + self.memory.numel() + RED_ZONE)
 
 
 @dataclass(slots=True)
@@ -80,21 +76,54 @@ class Placement:
     """A case's arguments as tensors in guarded memory.
 
     Attributes:
-        args: Arguments of the target.
-        tensors: Every view by its path.
+        case: The case.
         layouts: Layout of every view as placed (contiguous where the case was made dense).
+        homes: Backing of every view as placed.
         slots: Backings by name.
+        buffer: The arena's bytes that hold the backings, sparse ones excepted.
+        tensors: Every view by its path.
+        before: `buffer` before the run.
+        writable: Bytes of `buffer` that some writable view covers, as a mask.
     """
 
-    args: dict[str, Any]
-    tensors: dict[str, torch.Tensor]
+    case: Case
     layouts: dict[str, Layout]
-    slots: dict[str, Slot] = field(default_factory=dict)
+    homes: dict[str, str]
+    slots: dict[str, Slot]
+    buffer: torch.Tensor
+    tensors: dict[str, torch.Tensor] = field(default_factory=dict)
+    before: torch.Tensor | None = None
+    writable: torch.Tensor | None = None
 
     @property
     def spans(self) -> list[tuple[int, int]]:
         """``(address, bytes)`` that are safe to read: backings with their red zones."""
-        return [(slot.guarded.data_ptr(), slot.guarded.numel()) for slot in self.slots.values()]
+        found = []
+        for slot in self.slots.values():
+            memory = slot.memory if slot.sparse else self.buffer[slot.guarded]
+            found.append((memory.data_ptr(), memory.numel()))
+        return found
+
+    def views_of(self, backing: str) -> list[str]:
+        """Paths of the views over a backing."""
+        return [name for name, home in self.homes.items() if home == backing]
+
+    def disturbed(self) -> dict[str, torch.Tensor]:
+        """Bytes that changed although no writable view covers them.
+
+        Returns:
+            By backing, offsets from its first byte: int64 of shape (count,), negative in the red zone in front.
+        """
+        if self.before is None or self.writable is None:
+            return {}
+        changed = (self.buffer != self.before) & ~self.writable
+        if not bool(changed.any()):
+            return {}
+        found = {}
+        for name, slot in self.slots.items():
+            if not slot.sparse and bool(changed[slot.guarded].any()):
+                found[name] = changed[slot.guarded].nonzero().flatten().cpu() - RED_ZONE
+        return found
 
 
 def dense_values(case: Case, device: str = "cpu") -> dict[str, torch.Tensor]:
@@ -123,10 +152,16 @@ def arguments(case: Case, tensors: Mapping[str, torch.Tensor]) -> dict[str, Any]
 
 
 class Arena:
-    """Places cases on the CPU; one buffer serves all cases of a worker."""
+    """Places cases on a device; one buffer serves all cases of a worker.
 
-    def __init__(self) -> None:
-        self._buffer = torch.empty(0, dtype=torch.uint8)
+    Args:
+        device: Where; ``cpu`` has sparse memory for backings that are too large to fill.
+    """
+
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = device
+        self._buffer = torch.empty(0, dtype=torch.uint8, device=device)
+        self._decoys: dict[tuple[str, int, int, int], torch.Tensor] = {}
 
     def place(
         self, case: Case, contents: Mapping[str, torch.Tensor], style: Style, dense: frozenset[str] = frozenset()
@@ -142,93 +177,124 @@ class Arena:
         Raises:
             CouldNotCheck: The system does not give the memory.
         """
-        layouts = {
-            name: Layout.contiguous(view.layout.shape) if name in dense else view.layout
-            for name, view in case.views.items()
-        }
-        homes = {name: f"{name} (dense)" if name in dense else view.backing for name, view in case.views.items()}
-        placement = Placement({}, {}, layouts)
-        self._allot(case, placement, homes)
+        layouts = {n: Layout.contiguous(v.layout.shape) if n in dense else v.layout for n, v in case.views.items()}
+        homes = {n: f"{n} (dense)" if n in dense else v.backing for n, v in case.views.items()}
+        slots, buffer = self._allot(case, layouts, homes)
+        placement = Placement(case, layouts, homes, slots, buffer)
         for name, view in case.views.items():
-            slot, layout = placement.slots[homes[name]], layouts[name]
-            typed = slot.memory.view(torch_dtype(view.dtype))
-            placement.tensors[name] = typed.as_strided(layout.shape, layout.strides, layout.first)
-        self._fill(case, placement, contents, style, homes)
-        placement.args = arguments(case, placement.tensors)
+            typed = slots[homes[name]].memory.view(torch_dtype(view.dtype))
+            placement.tensors[name] = typed.as_strided(
+                layouts[name].shape, layouts[name].strides, typed.storage_offset() + layouts[name].first
+            )
+        self._fill(placement, contents, style)
         return placement
 
-    def _allot(self, case: Case, placement: Placement, homes: Mapping[str, str]) -> None:
+    def _allot(
+        self, case: Case, layouts: Mapping[str, Layout], homes: Mapping[str, str]
+    ) -> tuple[dict[str, Slot], torch.Tensor]:
         """Give every backing its memory, between red zones."""
-        sizes = {}
-        for name, view in case.views.items():
-            sizes[homes[name]] = placement.layouts[name].backing_numel * dtype_named(view.dtype).itemsize
-        small = {name: nbytes for name, nbytes in sizes.items() if nbytes < SPARSE_BYTES}
-        pitch = {name: -(-nbytes // ALIGNMENT) * ALIGNMENT + 2 * RED_ZONE for name, nbytes in small.items()}
-        buffer = self._reserve(sum(pitch.values()))
-        start = 0
+        sizes = {homes[n]: layouts[n].backing_numel * dtype_named(v.dtype).itemsize for n, v in case.views.items()}
+        starts, end = {}, 0
         for name, nbytes in sizes.items():
-            if name not in small:
-                memory = _sparse(nbytes)
-                placement.slots[name] = Slot(name, memory, memory)
-                continue
-            guarded = buffer[start : start + nbytes + 2 * RED_ZONE]
-            # Through numpy, so that the backing has a storage of its own: code under test may ask for its size.
-            memory = torch.from_numpy(guarded.numpy()[RED_ZONE : RED_ZONE + nbytes])
-            placement.slots[name] = Slot(name, memory, guarded)
-            start += pitch[name]
+            if nbytes < SPARSE_BYTES:
+                starts[name] = end + RED_ZONE
+                end = -(-(starts[name] + nbytes + RED_ZONE) // ALIGNMENT) * ALIGNMENT
+        buffer = self._reserve(end)
+        slots = {}
+        for name, nbytes in sizes.items():
+            start = starts.get(name, -1)
+            memory = _sparse(nbytes, self.device) if start < 0 else _own_storage(buffer[start : start + nbytes])
+            slots[name] = Slot(memory, start)
+        return slots, buffer
 
     def _reserve(self, nbytes: int) -> torch.Tensor:
-        """At least that many bytes, aligned."""
+        """That many bytes, aligned.
+
+        Raises:
+            CouldNotCheck: There is not so much memory.
+        """
         if self._buffer.numel() < nbytes + ALIGNMENT:
-            self._buffer = torch.empty(nbytes + ALIGNMENT, dtype=torch.uint8)
+            try:
+                self._buffer = torch.empty(nbytes + ALIGNMENT, dtype=torch.uint8, device=self.device)
+            except RuntimeError as error:
+                raise CouldNotCheck(f"no memory for a case of {nbytes / 2**20:.0f} MiB: {error}") from None
         start = -self._buffer.data_ptr() % ALIGNMENT
         return self._buffer[start : start + nbytes]
 
-    def _fill(
-        self,
-        case: Case,
-        placement: Placement,
-        contents: Mapping[str, torch.Tensor],
-        style: Style,
-        homes: Mapping[str, str],
-    ) -> None:
-        owners = {homes[name]: view for name, view in case.views.items()}
+    def _fill(self, placement: Placement, contents: Mapping[str, torch.Tensor], style: Style) -> None:
+        views = placement.case.views
         for name, slot in placement.slots.items():
             if not slot.sparse:
-                slot.guarded.copy_(decoy_bytes(owners[name], slot.guarded.numel(), style.decoys))
-        for name, view in case.views.items():
-            tensor = placement.tensors[name]
+                guarded = placement.buffer[slot.guarded]
+                view = views[placement.views_of(name)[0]]
+                guarded.copy_(self._decoy_bytes(view, guarded.numel(), style.decoys_of(name)))
+        for name, view in views.items():
+            tensor, layout = placement.tensors[name], placement.layouts[name]
             if view.role in (Role.OUTPUT, Role.SCRATCH):
                 poison(tensor, style.poison)
             else:
-                _distinct(tensor, placement.layouts[name]).copy_(_distinct(contents[name], placement.layouts[name]))
-        for slot in placement.slots.values():
-            if not slot.sparse:
-                slot.before = slot.guarded.clone()
-                slot.writable = _writable_bytes(case, placement, homes, slot)
+                _distinct(tensor, layout).copy_(_distinct(contents[name], layout))
+        placement.before = placement.buffer.clone()
+        placement.writable = _writable_bytes(placement)
+
+    def _decoy_bytes(self, view: View, nbytes: int, which: int) -> torch.Tensor:
+        """Decoys for a view's backing, made once for each data type and range."""
+        low, high = _decoy_range(view)
+        key = (view.dtype, low, high, which)
+        made = self._decoys.get(key)
+        if made is None or made.numel() < nbytes:
+            if len(self._decoys) >= DECOY_KINDS:
+                self._decoys.clear()
+            made = decoy_bytes(dtype_named(view.dtype), low, high, max(nbytes, DECOY_BYTES), which, self.device)
+            self._decoys[key] = made
+        return made[:nbytes]
 
 
-def decoy_bytes(view: View, nbytes: int, which: int) -> torch.Tensor:
-    """Decoys of a view's data type.
+def _own_storage(part: torch.Tensor) -> torch.Tensor:
+    """The same bytes as a tensor whose storage they are: code under test may ask for the size of its storage."""
+    if not part.numel():
+        return torch.empty(0, dtype=torch.uint8, device=part.device)
+    if part.device.type == "cpu":
+        return torch.from_numpy(part.numpy())
+    return torch.as_tensor(_DeviceBytes(part), device=part.device)
+
+
+class _DeviceBytes:
+    """Device memory in the form that torch adopts without a copy (the CUDA array interface, version 3)."""
+
+    def __init__(self, part: torch.Tensor) -> None:
+        self._part = part  # keeps the buffer alive
+        self.__cuda_array_interface__ = {
+            "shape": (part.numel(),),
+            "typestr": "|u1",
+            "data": (part.data_ptr(), False),
+            "version": 3,
+        }
+
+
+def decoy_bytes(
+    dtype: DType, low: int, high: int, nbytes: int, which: int, device: torch.device | str = "cpu"
+) -> torch.Tensor:
+    """Decoys of a data type.
 
     Args:
-        view: A view of the backing; its bound says which indices look valid.
-        nbytes: Bytes wanted; the red zone's size is a multiple of every itemsize.
-        which: 0 or 1; the two sets differ in every element (for an index, where its bound is at least 2).
+        dtype: Data type.
+        low: Smallest integer that looks valid.
+        high: Largest.
+        nbytes: Bytes wanted.
+        which: 0 or 1; the two sets differ in every element (of integers, where there are two valid ones).
+        device: Where.
 
     Returns:
         A tensor of uint8, shape (nbytes,).
     """
-    dtype = dtype_named(view.dtype)
     count = -(-nbytes // dtype.itemsize)
-    bits = hashed(DECOY_SEED, 0, count)
+    bits = hashed(DECOY_SEED, 0, count, device)
     if dtype.is_float:
-        bits = bits ^ (which << 31)  # moves every value by 1
-        typed = floats(bits, dtype, 0)
+        typed = floats(bits ^ (which << 31), dtype, 0)  # the top bit moves every value by 1
     else:
-        low, high = _decoy_range(view)
         size = high - low + 1
-        shift = which * (1 + hashed(DECOY_SEED + 1, 0, count) % max(size - 1, 1))
+        shift = which * (1 + hashed(DECOY_SEED + 1, 0, count, device) % max(size - 1, 1))
         typed = (low + (bits % size + shift) % size).to(torch_dtype(dtype.name))
     return typed.view(torch.uint8)[:nbytes]
 
@@ -246,9 +312,9 @@ def _decoy_range(view: View) -> tuple[int, int]:
 
 def poison(tensor: torch.Tensor, byte: int) -> None:
     """Fill every byte of a view's elements."""
-    pattern = torch.full((tensor.element_size(),), byte, dtype=torch.uint8)
     if tensor.dtype == torch.bool:  # 0 and 1 are the only valid bytes
-        pattern = pattern & 1
+        byte &= 1
+    pattern = torch.full((tensor.element_size(),), byte, dtype=torch.uint8, device=tensor.device)
     tensor.copy_(pattern.view(tensor.dtype).expand(tensor.shape))
 
 
@@ -260,26 +326,30 @@ def _distinct(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
     return tensor
 
 
-def _writable_bytes(case: Case, placement: Placement, homes: Mapping[str, str], slot: Slot) -> torch.Tensor:
-    mask = torch.zeros(slot.guarded.numel(), dtype=torch.bool)
-    inner = mask[RED_ZONE : RED_ZONE + slot.memory.numel()]
-    for name, view in case.views.items():
-        if homes[name] != slot.name or not view.role.writable:
-            continue
-        layout, size = placement.layouts[name], dtype_named(view.dtype).itemsize
-        strides = (*(stride * size for stride in layout.strides), 1)
-        inner.as_strided((*layout.shape, size), strides, inner.storage_offset() + layout.first * size).fill_(True)
+def _writable_bytes(placement: Placement) -> torch.Tensor:
+    mask = torch.zeros_like(placement.buffer, dtype=torch.bool)
+    for name, view in placement.case.views.items():
+        slot, layout = placement.slots[placement.homes[name]], placement.layouts[name]
+        if view.role.writable and not slot.sparse:
+            size = dtype_named(view.dtype).itemsize
+            strides = (*(stride * size for stride in layout.strides), 1)
+            mask.as_strided((*layout.shape, size), strides, slot.start + layout.first * size).fill_(True)
     return mask
 
 
-def _sparse(nbytes: int) -> torch.Tensor:
+def _sparse(nbytes: int, device: str) -> torch.Tensor:
     """Memory that costs nothing until it is touched; zero bytes, no red zones.
 
     Raises:
-        CouldNotCheck: The system refuses.
+        CouldNotCheck: The system refuses, or the device has no such memory.
     """
+    size = f"{nbytes / 2**30:.1f} GiB"
+    if device != "cpu":
+        raise CouldNotCheck(
+            f"there is no sparse memory of {size} on {device}; run far layouts with --backend interpret"
+        )
     try:
         memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
     except (OSError, ValueError, OverflowError) as error:
-        raise CouldNotCheck(f"the system gives no sparse memory of {nbytes / 2**30:.1f} GiB: {error}") from None
+        raise CouldNotCheck(f"the system gives no sparse memory of {size}: {error}") from None
     return torch.frombuffer(memory, dtype=torch.uint8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import torch
 
@@ -120,14 +121,11 @@ def disturbance_findings(
     faults = list(faults)
     seen = {fault.argument for fault in faults if fault.access != "read" and fault.place is not Place.READ_ONLY}
     findings = []
-    for slot in placement.slots.values():
-        offsets = slot.disturbed()
-        names = [n for n, tensor in placement.tensors.items() if tensor.numel() and _within(tensor, slot.memory)]
-        if not len(offsets) or not names:
-            continue
+    for backing, offsets in placement.disturbed().items():
+        names = placement.views_of(backing)
         size = dtype_named(case.views[names[0]].dtype).itemsize
         elements = torch.unique_consecutive(torch.div(offsets, size, rounding_mode="floor"))
-        hit, stray = _sort_out(case, placement, names, elements)
+        hit, stray = _sort_out(placement, names, elements)
         for name, cells in hit.items():
             findings.append(_mutation(case, placement, name, cells, faults, launches))
         if stray and not seen:
@@ -135,13 +133,7 @@ def disturbance_findings(
     return findings
 
 
-def _within(tensor: torch.Tensor, memory: torch.Tensor) -> bool:
-    return tensor.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr()
-
-
-def _sort_out(
-    case: Case, placement: Placement, names: list[str], elements: torch.Tensor
-) -> tuple[dict[str, list[int]], list[int]]:
+def _sort_out(placement: Placement, names: list[str], elements: torch.Tensor) -> tuple[dict[str, list[int]], list[int]]:
     """Changed elements by the read-only view they belong to, and those of no view; at most `MAX_CELLS` of them."""
     hit: dict[str, list[int]] = {}
     stray = []
@@ -236,21 +228,16 @@ def unwritten_findings(
         if not count:
             continue
         where = [tuple(index) for index in mask.nonzero()[:MAX_CELLS].tolist()]
-        findings.append(
-            Finding(
-                kind=Kind.UNWRITTEN_OUTPUT,
-                message=f"{name}[{', '.join(map(str, where[0]))}] was never written "
-                f"({count:,} of {mask.numel():,} elements were not)",
-                kernel=sole_kernel(launches),
-                file=launches[-1].frame.file if launches else target.file,
-                line=launches[-1].frame.line if launches else target.line,
-                source=launches[-1].frame.source if launches else "",
-                argument=name,
-                index=where[0],
-                count=count,
-                cells=tuple(layouts[name].offset_of(index) for index in where),
-            )
+        finding = Finding(
+            kind=Kind.UNWRITTEN_OUTPUT,
+            message=f"{name}[{', '.join(map(str, where[0]))}] was never written "
+            f"({count:,} of {mask.numel():,} elements were not)",
+            argument=name,
+            index=where[0],
+            count=count,
+            cells=tuple(layouts[name].offset_of(index) for index in where),
         )
+        findings.append(at_launch(finding, target, launches))
     return findings
 
 
@@ -276,16 +263,25 @@ def difference_finding(
     """
     layout = layouts.get(mismatch.output)
     cells = [tuple(index) for index in wrong.nonzero()[:MAX_CELLS].tolist()] if layout else []
-    return Finding(
+    finding = Finding(
         kind=kind,
         message=message,
-        kernel=sole_kernel(launches),
-        file=launches[-1].frame.file if launches else target.file,
-        line=launches[-1].frame.line if launches else target.line,
-        source=launches[-1].frame.source if launches else "",
         argument=mismatch.output,
         index=mismatch.examples[0][0] if mismatch.examples else (),
         count=mismatch.count,
         cells=tuple(layout.offset_of(index) for index in cells) if layout else (),
         mismatch=mismatch,
+    )
+    return at_launch(finding, target, launches)
+
+
+def at_launch(finding: Finding, target: Target, launches: list[Launch]) -> Finding:
+    """A finding with the place of the last launch, or of the target where nothing was launched."""
+    frame = launches[-1].frame if launches else None
+    return replace(
+        finding,
+        kernel=sole_kernel(launches),
+        file=frame.file if frame else target.file,
+        line=frame.line if frame else target.line,
+        source=frame.source if frame else "",
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from kcheck.findings import Finding, Kind
+from kcheck.findings import Finding, Kind, Mismatch
 from kcheck.worker import checks, oracle
 from kcheck.worker.arena import Style
 from kcheck.worker.compare import Tolerance, describe, wrong_elements
@@ -42,8 +42,9 @@ def value_findings(
         oracle.check_shapes(trial.target, right, first.outputs)
         constant = oracle.constant_value(right)
         found = _mismatches(trial, first, right)
-    if not found and not agree:
-        found = _unstable(trial, first, second, right)
+    if not agree and not first.watch.faults:
+        stray = _stray_read(trial, first, found[0].mismatch if found else None)
+        found = stray or found or _unstable(trial, first, second, right)
     return constant, found
 
 
@@ -101,6 +102,42 @@ def _unstable(
     return _findings(trial, first, kind, says, wrong, second.outputs, first.outputs, "repeat")
 
 
+def _stray_read(trial: Trial, first: Observation, mismatch: Mismatch | None) -> list[Finding]:
+    """Results that change with the decoys alone: something read outside of the views, where the backend did not see it.
+
+    Args:
+        trial: The case on trial.
+        first: Its first run.
+        mismatch: How that run differs from the reference, if it does.
+    """
+    changed = _changed(first, trial.run(Style(SECOND.decoys, FIRST.poison)))
+    if not changed or _changed(first, trial.run(FIRST)):  # it counts only if a repeat with the same decoys agrees
+        return []
+    name, mask = changed
+    backings = {first.placement.homes[view] for view in trial.case.views}
+    source = next(
+        (b for b in sorted(backings) if _changed(first, trial.run(Style(SECOND.decoys, FIRST.poison, b)))), ""
+    )
+    argument = next(iter(first.placement.views_of(source)), "")
+    around = f"around the view of {argument}" if argument else "around the views"
+    finding = Finding(
+        kind=Kind.OUT_OF_VIEW_READ,
+        message=f"{name} depends on what lies in memory {around}: two runs that differ in nothing else disagree",
+        argument=argument or name,
+        count=int(mask.sum()),
+        mismatch=mismatch,
+    )
+    return [checks.at_launch(finding, trial.target, first.watch.launches)]
+
+
+def _changed(first: Observation, other: Observation) -> tuple[str, torch.Tensor] | None:
+    """The first result that differs in bits from that of another run, with a mask of its elements."""
+    for name, value in first.outputs.items():
+        if not identical(other.outputs.get(name), value):
+            return name, _differing_bits(value, other.outputs[name]) if name in other.outputs else value.isnan()
+    return None
+
+
 def _cause(trial: Trial, first: Observation, name: str) -> tuple[Kind, str]:
     """Vary one thing at a time, to say which one the result depends on."""
     reference = first.outputs[name]
@@ -110,7 +147,7 @@ def _cause(trial: Trial, first: Observation, name: str) -> tuple[Kind, str]:
         return Kind.NONDETERMINISM, "it depends on the order in which programs run"
     if not identical(trial.run(Style(FIRST.decoys, SECOND.poison)).outputs.get(name), reference):
         return Kind.UNINITIALIZED_READ, "it depends on what outputs or scratch held before"
-    return Kind.OUT_OF_VIEW_READ, "it depends on memory outside of the views"
+    return Kind.NONDETERMINISM, "no single cause of it was found"
 
 
 def _wrong(
@@ -169,9 +206,13 @@ def identical(a: torch.Tensor | None, b: torch.Tensor | None, unwritten: torch.T
     """The same bits in every element that was written."""
     if a is None or b is None or a.shape != b.shape or a.dtype != b.dtype:
         return a is b
-    raw = [t.contiguous().view(torch.uint8).reshape(*t.shape, t.element_size()) for t in (a, b)]
-    differ = (raw[0] != raw[1]).any(-1)
+    differ = _differing_bits(a, b)
     return not bool((differ if unwritten is None else differ & ~unwritten).any())
+
+
+def _differing_bits(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    raw = [t.contiguous().view(torch.uint8).reshape(*t.shape, t.element_size()) for t in (a, b)]
+    return (raw[0] != raw[1]).any(-1)
 
 
 def beyond_rounding(a: torch.Tensor, b: torch.Tensor, tolerance: Tolerance) -> bool:

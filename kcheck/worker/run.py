@@ -12,7 +12,7 @@ import torch
 from kcheck.case import Case
 from kcheck.origin import is_user_code
 from kcheck.target import Target
-from kcheck.worker.arena import Arena, Placement, Style
+from kcheck.worker.arena import Arena, Placement, Style, arguments
 from kcheck.worker.backends.base import Backend, ProgramOrder, Region, Watch
 
 
@@ -67,7 +67,7 @@ def run_target(
     with backend.watch(regions, spans=placement.spans, decoy_seed=style.decoys, order=order) as watch:
         observation.watch = watch
         try:
-            returned = target.function(**placement.args)
+            returned = target.function(**arguments(case, placement.tensors))
         except Exception as error:
             observation.error = error
     if observation.error is None:

@@ -204,9 +204,7 @@ def test_the_case_is_on_disk_before_it_runs_and_findings_survive_kill_9(tmp_path
         """
     )
     (tmp_path / "kcheck_slow.py").write_text(slow)
-    process = subprocess.Popen(
-        [*KCHECK, "fuzz", "kcheck_slow.py"], cwd=tmp_path, stdout=subprocess.DEVNULL
-    )
+    process = subprocess.Popen([*KCHECK, "fuzz", "kcheck_slow.py"], cwd=tmp_path, stdout=subprocess.DEVNULL)
     running = tmp_path / ".kcheck" / "running.json"
     end = time.monotonic() + 60
     while not running.exists() and time.monotonic() < end:

@@ -99,13 +99,21 @@ def dense_walk(out: torch.Tensor, x: torch.Tensor) -> None:
     out.copy_(x.as_strided(x.shape, (x.shape[1], 1), x.storage_offset()) * 2)
 
 
-def test_a_wrong_stride_is_a_layout_bug() -> None:
-    assert kinds(judge(make(dense_walk, double_oracle, outputs=["out"]))) == [Kind.LAYOUT_VARIANCE]
+def test_a_wrong_stride_that_stays_inside_is_a_layout_bug() -> None:
+    transposed = Layout((Dim(3), Dim(4)), order=(1, 0))
+    assert kinds(judge(make(dense_walk, double_oracle, outputs=["out"]), x=transposed)) == [Kind.LAYOUT_VARIANCE]
+
+
+def test_a_result_that_depends_on_gaps_is_an_out_of_view_read_by_proof_of_two_decoys() -> None:
+    (finding,) = judge(make(dense_walk, double_oracle, outputs=["out"])).findings
+    assert (finding.kind, finding.argument) == (Kind.OUT_OF_VIEW_READ, "x")
+    assert finding.mismatch is not None
     assert judge(make(dense_walk, double_oracle, outputs=["out"]), x=DENSE).verdict is CaseVerdict.MATCH
 
 
 def test_without_an_oracle_the_contiguous_copy_is_the_reference() -> None:
-    assert kinds(judge(make(dense_walk, outputs=["out"]))) == [Kind.LAYOUT_VARIANCE]
+    transposed = Layout((Dim(3), Dim(4)), order=(1, 0))
+    assert kinds(judge(make(dense_walk, outputs=["out"]), x=transposed)) == [Kind.LAYOUT_VARIANCE]
     assert judge(make(double, outputs=["out"])).verdict is CaseVerdict.MATCH
 
 

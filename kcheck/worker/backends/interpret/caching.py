@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from types import NoneType
 from typing import Any
 
 from kcheck.worker.backends.interpret.patches import PatchSet
@@ -89,12 +90,13 @@ def _handle_init(self: Any, data: Any, dtype: Any, attr: Any = None) -> None:
 
 def _quick_unwrap(original: Any) -> Any:
     constexpr = core.constexpr
+    plain = frozenset((Tensor, int, float, bool, str, NoneType, core.dtype))
 
     def unwrap(value: Any) -> Any:
         kind = value.__class__
         if kind is constexpr:
             return value.value
-        if kind is Tensor or kind is int or kind is float:
+        if kind in plain:
             return value
         return original(value)
 

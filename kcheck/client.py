@@ -147,36 +147,43 @@ class Client:
             WorkerError: No worker could be started, or one does not speak the protocol.
         """
         request = {"op": "run", "target": spec, "case": case_to_json(case), "dense": sorted(dense)}
-        answer = self._attempt(request)
-        if answer.verdict is not CaseVerdict.FINDINGS or answer.findings[0].kind not in (Kind.CRASH, Kind.TIMEOUT):
+        answer, lost = self._attempt(request)
+        if not lost:
             return answer
-        again = self._attempt(request)
-        if again.findings and again.findings[0].kind is answer.findings[0].kind:
+        again, lost = self._attempt(request)
+        if lost and again.findings[0].kind is answer.findings[0].kind:
             return again
         if again.verdict is CaseVerdict.COULD_NOT_CHECK:
             return again
         reason = f"{answer.findings[0].message}; a second worker did not repeat it"
         return Judgement(CaseVerdict.COULD_NOT_CHECK, reason)
 
-    def _attempt(self, request: dict[str, Any]) -> Judgement:
-        """Ask once; a worker killed from outside does not count."""
+    def _attempt(self, request: dict[str, Any]) -> tuple[Judgement, bool]:
+        """Ask once; a worker killed from outside does not count.
+
+        Returns:
+            The answer, and whether the case cost the worker.
+        """
         kills = 0
         while True:
             mark = self._log.stat().st_size
             try:
-                return Judgement.from_json(self._ask(request))
+                answer = Judgement.from_json(self._ask(request))
+                if answer.fatal:
+                    self._replace(answer.findings[0].message)
+                return answer, answer.fatal
             except ChannelTimeout:
-                return self._timed_out(mark)
+                return self._timed_out(mark), True
             except _Lost as lost:
                 if self._interrupted:
-                    return Judgement(CaseVerdict.COULD_NOT_CHECK, "interrupted")
+                    return Judgement(CaseVerdict.COULD_NOT_CHECK, "interrupted"), False
                 if lost.signal_number == signal.SIGKILL:
                     kills += 1
                     if kills < 3:
                         continue
                     reason = "the worker was killed from outside three times (out of memory?)"
-                    return Judgement(CaseVerdict.COULD_NOT_CHECK, reason)
-                return self._crashed(lost, mark)
+                    return Judgement(CaseVerdict.COULD_NOT_CHECK, reason), False
+                return self._crashed(lost, mark), True
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """One request to the worker.
@@ -301,7 +308,9 @@ def _environment() -> dict[str, str]:
     """The environment of the worker: it must find the same modules as this process, kcheck included."""
     root = str(Path(kcheck.__file__).resolve().parent.parent)
     places = [place for place in sys.path if place]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(places if root in places else [*places, root])}
+    # torch must not initialise CUDA when it is asked whether there is a GPU: that forbids forks.
+    own = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+    return os.environ | own | {"PYTHONPATH": os.pathsep.join(places if root in places else [*places, root])}
 
 
 def _source_line(file: str, line: int) -> str:

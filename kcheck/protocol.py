@@ -131,6 +131,8 @@ class Judgement:
         constant: The value that every element of every oracle output has, as text; None if they differ, ``""`` if
             there are too few to tell.
         seconds: Time inside the worker, by part.
+        fatal: The worker cannot go on (a lost CUDA context) and ends after this answer.
+        compiles: ``(kernel, seconds, cached, cause)`` of every specialisation made.
     """
 
     verdict: CaseVerdict
@@ -141,6 +143,8 @@ class Judgement:
     exempt: bool = False
     constant: str | None = ""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    fatal: bool = False
+    compiles: tuple[tuple[str, float, bool, str], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for `Channel.send`."""
@@ -153,6 +157,8 @@ class Judgement:
             "exempt": self.exempt,
             "constant": self.constant,
             "seconds": dict(self.seconds),
+            "fatal": self.fatal,
+            "compiles": [list(compiled) for compiled in self.compiles],
         }
 
     @staticmethod
@@ -165,6 +171,7 @@ class Judgement:
         try:
             fields = dict(data)
             fields["verdict"] = CaseVerdict(fields["verdict"])
+            fields["compiles"] = tuple((str(k), float(s), bool(c), str(w)) for k, s, c, w in fields["compiles"])
             fields["findings"] = tuple(Finding.from_json(finding) for finding in fields["findings"])
             return Judgement(**fields)
         except (KeyError, TypeError, ValueError) as error:

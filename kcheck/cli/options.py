@@ -23,7 +23,7 @@ directory: Callable[[Any], Any] = click.option(
 )
 backend: Callable[[Any], Any] = click.option(
     "--backend",
-    type=click.Choice(["auto", "interpret"]),
+    type=click.Choice(["auto", "interpret", "cuda"]),
     default="auto",
     show_default=True,
     help="Where kernels run.",
@@ -45,8 +45,10 @@ reports: Callable[[Any], Any] = click.option(
 
 
 def chosen_backend(name: str) -> str:
-    """The backend that ``auto`` stands for on this machine."""
-    return "interpret" if name == "auto" else name
+    """The backend that ``auto`` stands for on this machine: the GPU where the driver shows one, else the CPU."""
+    if name != "auto":
+        return name
+    return "cuda" if Path("/dev/nvidiactl").exists() and any(Path("/dev").glob("nvidia[0-9]*")) else "interpret"
 
 
 def read_plan(sets: Sequence[str], layouts: Sequence[str]) -> Plan:

@@ -14,7 +14,15 @@ from kcheck.protocol import Judgement
 from kcheck.target import Target
 from kcheck.worker import checks
 from kcheck.worker.arena import Arena, dense_values
-from kcheck.worker.backends.base import Backend, CompileFailed, DeviceAssertFailed, KernelStopped, Unsupported
+from kcheck.worker.backends.base import (
+    Backend,
+    CompileFailed,
+    ContextLost,
+    DeviceAssertFailed,
+    KernelStopped,
+    OutOfMemory,
+    Unsupported,
+)
 from kcheck.worker.reference import identical, value_findings
 from kcheck.worker.run import Observation, user_frame
 from kcheck.worker.trial import FIRST, SECOND, Trial
@@ -36,7 +44,7 @@ class Judge:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._arena = Arena()
+        self._arena = Arena(backend.device)
 
     def judge(self, target: Target, case: Case, dense: frozenset[str] = frozenset()) -> Judgement:
         """Run a case and judge it.
@@ -50,11 +58,13 @@ class Judge:
         try:
             case = case.with_roles(target.roles)
             _bind(target, case)
-            trial = Trial(target, case, dense, dense_values(case), self._backend, self._arena)
+            trial = Trial(target, case, dense, dense_values(case, self._backend.device), self._backend, self._arena)
             judgement = _try(trial)
         except CouldNotCheck as error:
             return Judgement(CaseVerdict.COULD_NOT_CHECK, str(error))
-        return replace(judgement, seconds=trial.seconds | {"total": time.perf_counter() - began})
+        seconds = trial.seconds | {"total": time.perf_counter() - began}
+        compiles = tuple((c.kernel, c.seconds, c.cached, c.cause) for c in trial.compiles)
+        return replace(judgement, seconds=seconds, compiles=compiles)
 
 
 def _try(trial: Trial) -> Judgement:
@@ -104,14 +114,15 @@ def _compared(trial: Trial, first: Observation, second: Observation, disturbed: 
 def _failed(trial: Trial, run: Observation, error: BaseException) -> Judgement:
     """The target raised: a rejection, a finding, or nothing that can be judged."""
     memory = tuple(checks.memory_findings(trial.case, run.placement.layouts, run.watch.faults, effect=True))
-    if isinstance(error, Unsupported):
+    if isinstance(error, (Unsupported, OutOfMemory)):
         reason = f"{error.frame.file}:{error.frame.line}: {error.reason}" if error.frame else error.reason
         verdict = CaseVerdict.FINDINGS if memory else CaseVerdict.COULD_NOT_CHECK
         return Judgement(verdict, reason, memory, _launches(run))
     if isinstance(error, REJECTIONS) and not run.watch.launches:
         return _rejected(trial, error)
     own = () if memory else (_error_finding(trial.target, run, error),)
-    return Judgement(CaseVerdict.FINDINGS, findings=(*memory, *own), launches=_launches(run))
+    fatal = isinstance(error, ContextLost)
+    return Judgement(CaseVerdict.FINDINGS, findings=(*memory, *own), launches=_launches(run), fatal=fatal)
 
 
 def _rejected(trial: Trial, error: BaseException) -> Judgement:
@@ -160,7 +171,7 @@ def _launches(run: Observation) -> dict[str, int]:
 
 
 def _error_finding(target: Target, run: Observation, error: BaseException) -> Finding:
-    kind = _STOPPED.get(type(error), Kind.TARGET_ERROR)
+    kind = error.kind if isinstance(error, ContextLost) else _STOPPED.get(type(error), Kind.TARGET_ERROR)
     frame = error.frame if isinstance(error, KernelStopped) else None
     file, line = (frame.file, frame.line) if frame else user_frame(error, target)
     text = error.reason if isinstance(error, KernelStopped) else f"{type(error).__name__}: {error}"

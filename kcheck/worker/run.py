@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from kcheck.case import Case
+from kcheck.errors import KcheckError
 from kcheck.origin import is_user_code
 from kcheck.target import Target
 from kcheck.worker.arena import Arena, Placement, Style, arguments
@@ -64,12 +65,14 @@ def run_target(
     regions = [Region(name, placement.tensors[name], views[name].role.writable) for name in views]
     observation = Observation(placement, Watch())
     returned: Any = None
-    with backend.watch(regions, spans=placement.spans, decoy_seed=style.decoys, order=order) as watch:
-        observation.watch = watch
-        try:
+    try:
+        with backend.watch(regions, spans=placement.spans, decoy_seed=style.decoys, order=order) as watch:
+            observation.watch = watch
             returned = target.function(**arguments(case, placement.tensors))
-        except Exception as error:
-            observation.error = error
+    except KcheckError:
+        raise
+    except Exception as error:
+        observation.error = error
     if observation.error is None:
         for name, view in views.items():
             if name.partition("[")[0] in target.outputs and view.role.writable:

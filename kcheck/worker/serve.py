@@ -15,7 +15,7 @@ from kcheck.worker.judge import Judge
 
 
 def serve(channel: Channel, targets: Mapping[str, Target], backend: Backend) -> None:
-    """Answer requests until the supervisor hangs up.
+    """Answer requests until the supervisor hangs up, or a case has cost this process the device.
 
     Args:
         channel: To the supervisor.
@@ -26,7 +26,10 @@ def serve(channel: Channel, targets: Mapping[str, Target], backend: Backend) -> 
     while True:
         try:
             request = channel.receive()
-            channel.send(_answer(judge, targets, request).to_json())
+            answer = _answer(judge, targets, request)
+            channel.send(answer.to_json())
+            if answer.fatal:
+                return
         except ChannelClosed:
             return
 

@@ -11,7 +11,7 @@ from kcheck.case import Case
 from kcheck.layout import Layout
 from kcheck.target import Target
 from kcheck.worker.arena import Arena, Style
-from kcheck.worker.backends.base import Backend, ProgramOrder
+from kcheck.worker.backends.base import Backend, Compile, ProgramOrder
 from kcheck.worker.compare import Tolerance
 from kcheck.worker.run import Observation, run_target
 
@@ -33,6 +33,7 @@ class Trial:
         seconds: Time spent, by part.
         layouts: As placed in the first run.
         unwritten: Masks of output elements that nobody wrote, by output.
+        compiles: Specialisations made in all runs.
     """
 
     target: Target
@@ -44,6 +45,7 @@ class Trial:
     seconds: dict[str, float] = field(default_factory=dict)
     layouts: dict[str, Layout] = field(default_factory=dict)
     unwritten: dict[str, torch.Tensor] = field(default_factory=dict)
+    compiles: list[Compile] = field(default_factory=list)
 
     @property
     def tolerance(self) -> Tolerance:
@@ -68,5 +70,6 @@ class Trial:
         observation = run_target(
             self.target, self.case, self.contents, self.backend, self.arena, style=style, order=order, dense=dense
         )
+        self.compiles += observation.watch.compiles
         self.seconds["target"] = self.seconds.get("target", 0.0) + time.perf_counter() - began
         return observation

@@ -16,6 +16,8 @@ import sys
 import time
 from typing import Any, NoReturn
 
+import torch
+
 from kcheck import loader
 from kcheck.errors import KcheckError
 from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed
@@ -68,6 +70,11 @@ class Zygote:
             self._targets[spec] = loader.load(spec)[0].target
         except KcheckError as error:
             return {"error": str(error)}
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            return {
+                "error": f"{spec} initialises CUDA when it is imported, so no worker can be forked; move the work "
+                "that needs the GPU into functions"
+            }
         return {"loaded": spec}
 
     def _fork(self, fd: int) -> int:
@@ -116,7 +123,6 @@ def die_with_parent() -> None:
 def versions() -> dict[str, str]:
     """Versions of what decides results."""
     import numpy
-    import torch
     import triton
 
     return {"torch": torch.__version__, "triton": triton.__version__, "numpy": numpy.__version__}

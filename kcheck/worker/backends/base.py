@@ -14,6 +14,8 @@ from typing import Literal, Protocol
 
 import torch
 
+from kcheck.findings import Kind
+
 AccessKind = Literal["read", "write", "atomic"]
 ProgramOrder = Literal["forward", "reverse"]
 
@@ -118,6 +120,23 @@ class Launch:
     frame: Frame
 
 
+@dataclass(frozen=True, slots=True)
+class Compile:
+    """One specialisation of a kernel, compiled or read from a cache.
+
+    Attributes:
+        kernel: Name of the kernel.
+        seconds: What it took.
+        cached: It came from the disk cache.
+        cause: What differs from the specialisation before, as text; ``""`` for a kernel's first.
+    """
+
+    kernel: str
+    seconds: float
+    cached: bool
+    cause: str
+
+
 @dataclass(slots=True)
 class Watch:
     """What a backend saw in one run of a target.
@@ -126,11 +145,13 @@ class Watch:
         launches: Every launch, in order, the failed one included.
         faults: Distinct invalid accesses, in order of their first occurrence.
         gaps: Reasons, one sentence each, why something could not be checked although the run went on.
+        compiles: Specialisations made during the run, where the backend compiles.
     """
 
     launches: list[Launch] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
+    compiles: list[Compile] = field(default_factory=list)
 
 
 class KernelStopped(Exception):
@@ -157,6 +178,24 @@ class DeviceAssertFailed(KernelStopped):
 
 class CompileFailed(KernelStopped):
     """The kernel cannot be compiled (``tl.static_assert`` failed, for example): a finding."""
+
+
+class OutOfMemory(KernelStopped):
+    """The device has no memory left: could-not-check."""
+
+
+class ContextLost(KernelStopped):
+    """The device failed so that this process cannot use it any more: a finding, if a fresh worker shows it again.
+
+    Args:
+        kind: Kind of the finding.
+        reason: One sentence.
+        frame: The line that launched the kernel, where it is known.
+    """
+
+    def __init__(self, kind: Kind, reason: str, frame: Frame | None = None) -> None:
+        super().__init__(reason, frame)
+        self.kind = kind
 
 
 class Backend(Protocol):

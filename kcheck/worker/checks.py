@@ -173,21 +173,17 @@ def _mutation(
 def _stray_write(
     target: Target, placement: Placement, names: list[str], cells: list[int], launches: list[Launch]
 ) -> Finding:
-    """A write outside of every view by something that viewcheck does not see: torch, or an extension."""
+    """A write outside of every view that the backend did not see: by torch, by an extension, by a compiled kernel."""
     name = names[0]
-    layout = placement.layouts[name]
-    inside = 0 <= cells[0] < layout.backing_numel
-    return Finding(
+    inside = 0 <= cells[0] < placement.layouts[name].backing_numel
+    finding = Finding(
         kind=Kind.OUT_OF_VIEW_WRITE if inside else Kind.OUT_OF_BOUNDS_WRITE,
-        message=f"memory around {' and '.join(names)} changed at element {cells[0]} of the backing, outside of every "
-        f"view; {target.name} did it other than by a store of a watched kernel",
-        kernel=sole_kernel(launches),
-        file=target.file,
-        line=target.line,
+        message=f"memory around {' and '.join(names)} changed outside of every view, at element {cells[0]} of the backing",
         argument=name,
         count=len(cells),
         cells=tuple(cells),
     )
+    return at_launch(finding, target, launches)
 
 
 def sole_kernel(launches: Iterable[Launch]) -> str:

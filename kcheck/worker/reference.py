@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 
 from kcheck.findings import Finding, Kind, Mismatch
 from kcheck.worker import checks, oracle
 from kcheck.worker.arena import Style
-from kcheck.worker.compare import Tolerance, describe, wrong_elements
+from kcheck.worker.compare import Tolerance, describe, differ, wrong_elements
 from kcheck.worker.run import Observation
 from kcheck.worker.trial import FIRST, SECOND, Trial
 
@@ -42,8 +43,8 @@ def value_findings(
         oracle.check_shapes(trial.target, right, first.outputs)
         constant = oracle.constant_value(right)
         found = _mismatches(trial, first, right)
-    if not agree and not first.watch.faults:
-        stray = _stray_read(trial, first, found[0].mismatch if found else None)
+    if not agree:
+        stray = [] if first.watch.faults else _stray_read(trial, first, second, found[0].mismatch if found else None)
         found = stray or found or _unstable(trial, first, second, right)
     return constant, found
 
@@ -91,10 +92,7 @@ def _unstable(
     elif trial.target.oracle is not None:
         wrong = _wrong(trial, second.outputs, right, trial.tolerance)
     else:
-        wrong = _wrong(trial, second.outputs, first.outputs, trial.tolerance, precise=False)
-        wrong = {
-            n: w for n, w in wrong.items() if beyond_rounding(second.outputs[n], first.outputs[n], trial.tolerance)
-        }
+        wrong = {name: (mask, torch.zeros(mask.shape)) for name, mask in _changes(trial, first, second).items()}
     if not wrong:
         return []
     kind, cause = _cause(trial, first, next(iter(wrong)))
@@ -102,23 +100,26 @@ def _unstable(
     return _findings(trial, first, kind, says, wrong, second.outputs, first.outputs, "repeat")
 
 
-def _stray_read(trial: Trial, first: Observation, mismatch: Mismatch | None) -> list[Finding]:
+def _stray_read(trial: Trial, first: Observation, second: Observation, mismatch: Mismatch | None) -> list[Finding]:
     """Results that change with the decoys alone: something read outside of the views, where the backend did not see it.
 
     Args:
         trial: The case on trial.
         first: Its first run.
-        mismatch: How that run differs from the reference, if it does.
+        second: Its second run.
+        mismatch: How the first run differs from the reference, if it does.
     """
-    changed = _changed(first, trial.run(Style(SECOND.decoys, FIRST.poison)))
-    if not changed or _changed(first, trial.run(FIRST)):  # it counts only if a repeat with the same decoys agrees
+    if not _changes(trial, first, second):
         return []
-    name, mask = changed
-    backings = {first.placement.homes[view] for view in trial.case.views}
-    source = next(
-        (b for b in sorted(backings) if _changed(first, trial.run(Style(SECOND.decoys, FIRST.poison, b)))), ""
-    )
-    argument = next(iter(first.placement.views_of(source)), "")
+    other = Style(SECOND.decoys, FIRST.poison)
+    changes = _changes(trial, first, trial.run(other))
+    # It counts only if repeats with the same decoys agree.
+    if not changes or _changes(trial, first, trial.run(FIRST)) or not _changes(trial, first, trial.run(other)):
+        return []
+    name, mask = next(iter(changes.items()))
+    backings = sorted({first.placement.homes[view] for view in trial.case.views})
+    alone = (b for b in backings if _changes(trial, first, trial.run(replace(other, only=b))))
+    argument = next(iter(first.placement.views_of(next(alone, ""))), "")
     around = f"around the view of {argument}" if argument else "around the views"
     finding = Finding(
         kind=Kind.OUT_OF_VIEW_READ,
@@ -130,12 +131,20 @@ def _stray_read(trial: Trial, first: Observation, mismatch: Mismatch | None) -> 
     return [checks.at_launch(finding, trial.target, first.watch.launches)]
 
 
-def _changed(first: Observation, other: Observation) -> tuple[str, torch.Tensor] | None:
-    """The first result that differs in bits from that of another run, with a mask of its elements."""
+def _changes(trial: Trial, first: Observation, other: Observation) -> dict[str, torch.Tensor]:
+    """Results that differ between two runs by more than rounding, as masks of their elements."""
+    found = {}
     for name, value in first.outputs.items():
-        if not identical(other.outputs.get(name), value):
-            return name, _differing_bits(value, other.outputs[name]) if name in other.outputs else value.isnan()
-    return None
+        again = other.outputs.get(name)
+        if again is None or again.shape != value.shape:
+            found[name] = torch.ones_like(value, dtype=torch.bool)
+            continue
+        mask = differ(again, value, trial.tolerance)
+        if name in trial.unwritten:
+            mask &= ~trial.unwritten[name]
+        if bool(mask.any()):
+            found[name] = mask
+    return found
 
 
 def _cause(trial: Trial, first: Observation, name: str) -> tuple[Kind, str]:
@@ -213,18 +222,3 @@ def identical(a: torch.Tensor | None, b: torch.Tensor | None, unwritten: torch.T
 def _differing_bits(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     raw = [t.contiguous().view(torch.uint8).reshape(*t.shape, t.element_size()) for t in (a, b)]
     return (raw[0] != raw[1]).any(-1)
-
-
-def beyond_rounding(a: torch.Tensor, b: torch.Tensor, tolerance: Tolerance) -> bool:
-    """Whether two results differ by more than another order of summation could make them.
-
-    Without an oracle there is no measure of the error, so the scale is the largest value of the tensor.
-    """
-    if not a.dtype.is_floating_point:
-        return True
-    rtol, atol = tolerance.of(a.dtype)
-    x, y = a.double(), b.double()
-    finite = x.isfinite() & y.isfinite()
-    scale = float(y[finite].abs().max()) if bool(finite.any()) else 0.0
-    far = (x - y).abs() > atol + 4 * rtol * scale
-    return bool((far & finite).any()) or not torch.equal(x.isfinite(), y.isfinite())

@@ -162,3 +162,11 @@ def touch(x, offsets, mask, out, values, n, WRITE: tl.constexpr, BLOCK: tl.const
         tl.store(x + where, tl.load(values + lanes), mask=active)
     else:
         tl.store(out + lanes, tl.load(x + where, mask=active, other=0))
+
+
+@triton.jit
+def walk(x, out, n, steps):
+    total = 0.0
+    for i in range(0, steps):
+        total += tl.load(x + i)
+    tl.store(out + tl.program_id(0), total)

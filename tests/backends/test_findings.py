@@ -348,3 +348,41 @@ def test_unsupported_is_not_swallowed_and_names_the_line(bugs: Any) -> None:
     assert caught.value.frame is not None
     assert caught.value.frame.source == "offs = tl.arange(0, BLOCK)"
     assert watch.launches[0].programs == 1
+
+
+def test_a_slice_may_not_leave_the_region_it_was_cut_from(bugs: Any) -> None:
+    pool = torch.randn(5, 2, 8)
+    k, v = pool.unbind(1)
+    out = torch.zeros(3)
+    with _watch(k=k, v=v, out=out) as watch:
+        bugs.sum_pages[(2,)](out, v[2:3], 8, SIZE=8)
+    fault = _only(watch)
+    assert (fault.argument, fault.landed, fault.landed_index, fault.lanes) == ("v", "k", (3, 0), 8)
+
+
+def test_an_identical_region_is_preferred_to_one_that_contains_it(bugs: Any) -> None:
+    pool = torch.randn(5, 2, 8)
+    k = pool[:, 0]
+    out = torch.zeros(5)
+    with _watch(pool=pool, k=k, out=out) as watch:
+        bugs.run_sum_pages(out, k, fixed=False)
+    fault = _only(watch)
+    assert (fault.argument, fault.landed, fault.landed_index, fault.lanes) == ("k", "pool", (0, 1, 0), 16)
+
+
+def test_a_tensor_that_spans_several_regions_may_touch_them_all(bugs: Any) -> None:
+    pool = torch.randn(5, 2, 8)
+    k, v = pool.unbind(1)
+    out = torch.zeros(5)
+    with _watch(k=k, v=v, out=out) as watch:
+        bugs.sum_pages[(5,)](out, pool.view(5, 16), 16, SIZE=16)
+    assert not watch.faults
+    torch.testing.assert_close(out, pool.sum((1, 2)))
+
+
+def test_a_program_counts_once_however_often_it_strays(bugs: Any) -> None:
+    x, out = torch.ones(4), torch.zeros(3)
+    with _watch(x=x, out=out) as watch:
+        bugs.walk[(3,)](x, out, 4, 6)
+    fault = _only(watch)
+    assert (fault.lanes, fault.programs, fault.index, fault.program) == (6, 3, (4,), (0, 0, 0))

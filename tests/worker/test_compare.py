@@ -1,0 +1,87 @@
+"""Tolerances: what a correct kernel may do, and what is a bug."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from kcheck.worker.compare import TOLERANCES, Tolerance, describe, differ, wrong_elements
+
+DEFAULT = Tolerance()
+
+
+def wrong(
+    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance = DEFAULT, precise: torch.Tensor | None = None
+) -> list[bool]:
+    return [bool(w) for w in wrong_elements(actual, expected, tolerance, precise)[0].flatten()]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_the_table_is_that_of_torch_testing(dtype: torch.dtype) -> None:
+    expected = torch.linspace(-3, 3, 64, dtype=torch.float64)
+    for factor in (0.9, 1.1):
+        off = TOLERANCES[dtype][1] + TOLERANCES[dtype][0] * expected.abs()
+        actual = expected + factor * off
+        try:
+            torch.testing.assert_close(actual, expected, rtol=TOLERANCES[dtype][0], atol=TOLERANCES[dtype][1])
+            accepted = True
+        except AssertionError:
+            accepted = False
+        given = Tolerance(rtol=TOLERANCES[dtype][0], atol=TOLERANCES[dtype][1])
+        assert (not any(wrong(actual, expected, given))) == accepted
+
+
+def test_a_matmul_summed_in_another_order_is_right() -> None:
+    generator = torch.Generator().manual_seed(1)
+    a = torch.rand(32, 1024, generator=generator) * 2 - 1
+    b = torch.rand(1024, 32, generator=generator) * 2 - 1
+    sequential = torch.zeros(32, 32)
+    for k in range(1024):
+        sequential += a[:, k : k + 1] * b[k : k + 1]
+    oracle, precise = a @ b, a.double() @ b.double()
+    assert any(wrong(sequential, oracle))  # torch.testing's tolerance alone calls it wrong
+    assert not any(wrong(sequential, oracle, precise=precise))
+    assert not bool(differ(sequential, oracle, DEFAULT).any())
+    sequential[3, 4] += 0.01
+    assert sum(wrong(sequential, oracle, precise=precise)) == 1
+
+
+def test_a_row_of_small_values_is_not_excused_by_a_row_of_large_ones() -> None:
+    expected = torch.tensor([[1e6, 1e6], [1e-2, 1e-2]])
+    actual = expected.clone()
+    actual[1, 0] += 1e-3
+    assert wrong(actual, expected, precise=expected.double()) == [False, False, True, False]
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.bool])
+def test_integers_are_exact(dtype: torch.dtype) -> None:
+    expected = torch.tensor([0, 1, 1], dtype=dtype)
+    assert wrong(expected.clone(), expected) == [False] * 3
+    assert wrong(torch.tensor([1, 1, 1], dtype=dtype), expected) == [True, False, False]
+
+
+def test_large_integers_do_not_go_through_floats() -> None:
+    assert wrong(torch.tensor([2**62 + 1]), torch.tensor([2**62])) == [True]
+
+
+def test_nan_equals_nan_and_infinities_have_signs() -> None:
+    nan, inf = float("nan"), float("inf")
+    expected = torch.tensor([nan, inf, -inf, 1.0, nan, 1.0])
+    actual = torch.tensor([nan, inf, inf, nan, 1.0, inf])
+    assert wrong(actual, expected) == [False, False, True, True, True, True]
+
+
+def test_exact_compares_bits() -> None:
+    expected = torch.tensor([1.0, float("nan"), 0.0])
+    assert wrong(expected.clone(), expected, Tolerance(exact=True)) == [False] * 3
+    nearly = torch.tensor([1.0 + 2**-23, float("nan"), -0.0])
+    assert wrong(nearly, expected, Tolerance(exact=True)) == [True, False, True]
+
+
+def test_the_description_says_count_worst_and_allowed() -> None:
+    expected, actual = torch.zeros(2, 3), torch.tensor([[0.0, 0.5, 0.0], [-2.0, 0.0, 0.0]])
+    mask, allowed = wrong_elements(actual, expected, DEFAULT)
+    found = describe("out", actual, expected, mask, allowed, "oracle")
+    assert (found.count, found.total, found.worst, found.actual, found.expected) == (2, 6, (1, 0), -2.0, 0.0)
+    assert found.allowed == pytest.approx(1e-5)
+    assert found.examples == (((0, 1), 0.5, 0.0), ((1, 0), -2.0, 0.0))

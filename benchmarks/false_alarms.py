@@ -1,6 +1,6 @@
 """False alarms: random cases of targets that are right. There must be none.
 
-    python benchmarks/false_alarms.py [--cases 2000] [--seeds 1 2 3]
+    python benchmarks/false_alarms.py [--cases 2000] [--seeds 1 2 3] [--backend cuda]
 
 The paged gather over all layout kinds with at most 8 requests; a correct float32 matmul with K = 1024, an atomic column
 sum and a last-block reduction with a tenth of the cases.
@@ -40,7 +40,7 @@ def run(one: Selected, client: Client, examples: int, seed: int) -> TargetResult
     """Random cases alone: no sweep, and an empty example database."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(max_examples=examples, max_time=36_000.0, seed=seed, sweep=False)
-        events = list(Campaign([one], client, Store(Path(folder)).open(), settings, "interpret").run())
+        events = list(Campaign([one], client, Store(Path(folder)).open(), settings, client.backend).run())
     done = events[-1]
     assert isinstance(done, RunDone)
     return done.results[0]
@@ -50,9 +50,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--backend", default="interpret")
     options = parser.parse_args()
     alarms = 0
-    with tempfile.TemporaryDirectory() as folder, Client("interpret", Path(folder) / "log", case_timeout=120) as client:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Client(options.backend, Path(folder) / "log", case_timeout=120) as client,
+    ):
         for one, share in selected():
             for seed in options.seeds:
                 began = time.monotonic()

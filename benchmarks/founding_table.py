@@ -1,12 +1,13 @@
 """The founding table: both built-in kernels over a narrowed block table, 1 to 256 requests.
 
-    python benchmarks/founding_table.py
+    python benchmarks/founding_table.py [--backend cuda]
 
 The wrong kernel is right at 1 request and wrong at every other count; the right one is right at all nine.
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -41,14 +42,20 @@ def founding_table(client: Client) -> dict[str, dict[int, Judgement]]:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, Client("interpret", Path(folder) / "log", case_timeout=120) as client:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", default="interpret")
+    backend = parser.parse_args().backend
+    with tempfile.TemporaryDirectory() as folder, Client(backend, Path(folder) / "log", case_timeout=120) as client:
         table = founding_table(client)
     print(f"{'requests':>8}  {'row stride from shape[-1]':<52}row stride from stride(0)")
     for count in COUNTS:
         cells = []
         for spec in TARGETS:
             judgement = table[spec][count]
-            found = [f"{f.kind} of {f.argument}, {f.count:,} lanes" for f in judgement.findings]
+            found = [
+                f"{f.kind} of {f.argument}, {f.count:,} {'lanes' if f.parameter else 'elements'}"
+                for f in judgement.findings
+            ]
             cells.append("; ".join(found) or judgement.verdict.value)
         print(f"{count:>8}  {cells[0]:<52}{cells[1]}")
 

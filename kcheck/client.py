@@ -63,6 +63,7 @@ class Client:
         case_timeout: float = 20.0,
         on_replaced: Callable[[str, float], None] | None = None,
     ) -> None:
+        self.backend = backend
         self.case_timeout = case_timeout
         self.on_replaced = on_replaced
         self._log = log

@@ -178,7 +178,7 @@ def _stray_write(
     inside = 0 <= cells[0] < placement.layouts[name].backing_numel
     finding = Finding(
         kind=Kind.OUT_OF_VIEW_WRITE if inside else Kind.OUT_OF_BOUNDS_WRITE,
-        message=f"memory around {' and '.join(names)} changed outside of every view, at element {cells[0]} of the backing",
+        message=f"memory around {' and '.join(names)} changed outside of every view, first at element {cells[0]}",
         argument=name,
         count=len(cells),
         cells=tuple(cells),

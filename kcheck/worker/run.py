@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -26,12 +27,14 @@ class Observation:
         watch: Launches and invalid accesses.
         outputs: Values of the outputs (by path), dense, and what was returned (``return``, ``return[1]``, …).
         error: What the target raised, None if it returned.
+        seconds: Time for ``arena`` (placing and filling) and ``target`` (the call, and waiting for the device).
     """
 
     placement: Placement
     watch: Watch
     outputs: dict[str, torch.Tensor] = field(default_factory=dict)
     error: BaseException | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
 
 
 def run_target(
@@ -60,11 +63,13 @@ def run_target(
     Raises:
         CouldNotCheck: The case cannot be placed.
     """
+    began = time.perf_counter()
     placement = arena.place(case, contents, style, dense)
     views = case.views
     regions = [Region(name, placement.tensors[name], views[name].role.writable) for name in views]
     observation = Observation(placement, Watch())
     returned: Any = None
+    placed = time.perf_counter()
     try:
         with backend.watch(regions, spans=placement.spans, decoy_seed=style.decoys, order=order) as watch:
             observation.watch = watch
@@ -73,6 +78,7 @@ def run_target(
         raise
     except Exception as error:
         observation.error = error
+    observation.seconds = {"arena": placed - began, "target": time.perf_counter() - placed}
     if observation.error is None:
         for name, view in views.items():
             if name.partition("[")[0] in target.outputs and view.role.writable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import torch
@@ -66,10 +65,10 @@ class Trial:
         return self._run(FIRST, "forward", frozenset(self.case.views))
 
     def _run(self, style: Style, order: ProgramOrder, dense: frozenset[str]) -> Observation:
-        began = time.perf_counter()
         observation = run_target(
             self.target, self.case, self.contents, self.backend, self.arena, style=style, order=order, dense=dense
         )
         self.compiles += observation.watch.compiles
-        self.seconds["target"] = self.seconds.get("target", 0.0) + time.perf_counter() - began
+        for part, seconds in observation.seconds.items():
+            self.seconds[part] = self.seconds.get(part, 0.0) + seconds
         return observation

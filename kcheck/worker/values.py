@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 
 from kcheck.dtypes import DType, dtype_named
 from kcheck.fill import MASK, Fill, mix
+
+_KEEP = 1 << 16  # elements
 
 
 def torch_dtype(name: str) -> torch.dtype:
@@ -22,8 +26,21 @@ def _mix(x: torch.Tensor) -> torch.Tensor:
     return x ^ (x >> 16)
 
 
+@lru_cache(maxsize=64)
+def _kept(seed: int, start: int, count: int, device: str) -> torch.Tensor:
+    return _hashed(seed, start, count, device)
+
+
 def hashed(seed: int, start: int, count: int, device: torch.device | str = "cpu") -> torch.Tensor:
-    """32 hashed bits for each index in [start, start + count), as int64 of shape (count,)."""
+    """32 hashed bits for each index in [start, start + count), as int64 of shape (count,); not to be written to.
+
+    Small ones are kept: the cases of a sweep, or of a shrink, have the same seeds.
+    """
+    make = _kept if count <= _KEEP else _hashed
+    return make(seed, start, count, str(device))
+
+
+def _hashed(seed: int, start: int, count: int, device: str) -> torch.Tensor:
     index = torch.arange(start, start + count, dtype=torch.int64, device=device)
     return _mix(_mix(index + (0x9E3779B9 * seed & MASK)) ^ mix(seed))
 

@@ -170,3 +170,8 @@ def walk(x, out, n, steps):
     for i in range(0, steps):
         total += tl.load(x + i)
     tl.store(out + tl.program_id(0), total)
+
+
+@triton.jit
+def address_of(x, out):
+    tl.store(out, x.to(tl.int64))

@@ -386,3 +386,11 @@ def test_a_program_counts_once_however_often_it_strays(bugs: Any) -> None:
         bugs.walk[(3,)](x, out, 4, 6)
     fault = _only(watch)
     assert (fault.lanes, fault.programs, fault.index, fault.program) == (6, 3, (4,), (0, 0, 0))
+
+
+def test_a_pointer_as_an_integer_is_the_plain_address(bugs: Any) -> None:
+    x, out = torch.ones(4), torch.zeros(1, dtype=torch.int64)
+    with _watch(x=x, out=out) as watch:
+        bugs.address_of[(1,)](x, out)
+    assert not watch.faults
+    assert out.item() == x.data_ptr()

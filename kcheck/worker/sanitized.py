@@ -1,0 +1,100 @@
+"""``python -P -m kcheck.worker.sanitized JOB PROGRESS``: runs a job's cases in this process, under compute-sanitizer.
+
+Started by `kcheck.sanitizer`, never by hand. Results are not looked at: they are the fuzzer's business, and reading an
+output that nothing wrote would itself be reported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from kcheck import loader
+from kcheck.case import Case
+from kcheck.errors import KcheckError
+from kcheck.job import Job, ProgressFile, Status
+from kcheck.target import Target
+from kcheck.worker.arena import arguments, dense_values
+from kcheck.worker.backends import open_backend
+from kcheck.worker.backends.base import Backend, ContextLost, KernelStopped, Region, Watch
+from kcheck.worker.exact import ExactPlacement, place_exact
+from kcheck.worker.judge import REJECTIONS
+from kcheck.worker.run import user_frame
+from kcheck.worker.zygote import die_with_parent
+
+
+def run_job(job: Job, progress: ProgressFile) -> None:
+    """Run a job's cases, up to one that costs the CUDA context.
+
+    Args:
+        job: What to run.
+        progress: Where to tell of it.
+    """
+    try:
+        target = loader.load(job.spec)[0].target
+        backend = open_backend(job.backend)
+    except KcheckError as error:
+        progress.failed(str(error))
+        return
+    progress.loaded()
+    for number, case in enumerate(job.cases):
+        progress.started(number)
+        status, reason, launches = _run(target, case, backend, job, number, progress)
+        progress.finished(number, status, reason, launches)
+        if status is Status.LOST:
+            break
+    if job.leaks and backend.device == "cuda":
+        _destroy_context()
+    progress.ended()
+
+
+def _run(
+    target: Target, case: Case, backend: Backend, job: Job, number: int, progress: ProgressFile
+) -> tuple[Status, str, Mapping[str, int]]:
+    watch = Watch()
+    try:
+        case = case.with_roles(target.roles)
+        placement = place_exact(case, dense_values(case), backend.device, unwritten=job.unwritten)
+        progress.placed(number, placement.addresses)
+        with backend.watch(_regions(case, placement), spans=placement.spans) as watch:
+            target.function(**arguments(case, placement.tensors))
+        status, reason = (Status.UNCHECKED, watch.gaps[0]) if watch.gaps else (Status.DONE, "")
+    except KcheckError as error:
+        status, reason = Status.UNCHECKED, str(error)
+    except ContextLost as lost:
+        status, reason = Status.LOST, lost.reason
+    except KernelStopped as stopped:
+        status, reason = Status.UNCHECKED, stopped.reason
+    except Exception as error:
+        status, reason = _raised(target, error, watch)
+    launches = Counter(launch.kernel for launch in watch.launches if launch.programs)
+    return status, reason, launches
+
+
+def _regions(case: Case, placement: ExactPlacement) -> list[Region]:
+    return [Region(name, tensor, case.views[name].role.writable) for name, tensor in placement.tensors.items()]
+
+
+def _raised(target: Target, error: Exception, watch: Watch) -> tuple[Status, str]:
+    quote = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    if isinstance(error, REJECTIONS) and not watch.launches:
+        return Status.REJECTED, quote
+    file, line = user_frame(error, target)
+    return Status.UNCHECKED, f"{file}:{line}: {target.name} raised {quote}"
+
+
+def _destroy_context() -> None:
+    """What is not freed by now has leaked: memcheck counts when a context is destroyed, which the exit alone is not."""
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+        ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxReset_v2(torch.cuda.current_device())
+
+
+if __name__ == "__main__":
+    die_with_parent()
+    run_job(Job.read(Path(sys.argv[1])), ProgressFile(Path(sys.argv[2])))

@@ -21,7 +21,7 @@ from kcheck.errors import WorkerError
 from kcheck.events import CaseVerdict
 from kcheck.findings import Finding, Kind
 from kcheck.origin import is_user_code
-from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed, ChannelTimeout, Judgement
+from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed, ChannelTimeout, Judgement, Measurement
 
 START_TIMEOUT_S = 120.0
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
@@ -80,7 +80,7 @@ class Client:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=_environment(),
+                env=worker_environment(),
                 start_new_session=True,  # a Ctrl-C in the terminal is for the supervisor alone
             )
         self._control = Channel(ours)
@@ -158,6 +158,29 @@ class Client:
             return again
         reason = f"{answer.findings[0].message}; a second worker did not repeat it"
         return Judgement(CaseVerdict.COULD_NOT_CHECK, reason)
+
+    def measure(self, specs: Iterable[str], case: Case) -> Measurement:
+        """Have variants of a target measured on one case.
+
+        Args:
+            specs: Loaded targets.
+            case: What to run.
+
+        Raises:
+            WorkerError: No worker could be started, or one does not speak the protocol.
+        """
+        mark = self._log.stat().st_size
+        try:
+            answer = Measurement.from_json(
+                self._ask({"op": "measure", "targets": list(specs), "case": case_to_json(case)})
+            )
+        except ChannelTimeout:
+            return Measurement(problem=self._timed_out(mark).findings[0].message)
+        except _Lost as lost:
+            return Measurement(problem=self._crashed(lost, mark).findings[0].message)
+        if answer.fatal:
+            self._replace(answer.problem)
+        return answer
 
     def _attempt(self, request: dict[str, Any]) -> tuple[Judgement, bool]:
         """Ask once; a worker killed from outside does not count.
@@ -305,8 +328,8 @@ class Client:
         return WorkerError(f"the worker process ended with code {code}: {''.join(tail) or 'it left no message'}")
 
 
-def _environment() -> dict[str, str]:
-    """The environment of the worker: it must find the same modules as this process, kcheck included."""
+def worker_environment() -> dict[str, str]:
+    """The environment of a worker: it must find the same modules as this process, kcheck included."""
     root = str(Path(kcheck.__file__).resolve().parent.parent)
     places = [place for place in sys.path if place]
     # torch must not initialise CUDA when it is asked whether there is a GPU: that forbids forks.

@@ -137,13 +137,14 @@ class Finding:
         """Identity of the bug, stable under edits elsewhere in the file: 12 hexadecimal digits.
 
         Neither the line number nor the layout counts, nor how far a stray access strays: one wrong stride reads the
-        gap in one row and leaves the backing in the last.
+        gap in one row and leaves the backing in the last. Where a loop was when its time ran out is chance.
 
         Args:
             target: Name of the target.
         """
         kind = self.kind.replace("out-of-bounds", "out-of-view")
-        parts = (target, kind, self.kernel, self.argument, self.source, str(self.occurrence))
+        line = "" if self.kind is Kind.TIMEOUT else f"{self.source}\0{self.occurrence}"
+        parts = (target, kind, self.kernel, self.argument, line)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
     def to_json(self) -> dict[str, Any]:

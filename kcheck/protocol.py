@@ -2,7 +2,7 @@
 
 The supervisor talks to the *zygote* (a process that has imported torch and the target) over a control channel: it
 asks it to load a target, to fork a worker that gets one end of a fresh socket, and how a lost worker ended. Each
-worker answers `run` requests with a `Judgement`.
+worker answers `run` requests with a `Judgement`, and `measure` requests with a `Measurement`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import select
 import socket
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kcheck.errors import WorkerError
@@ -176,3 +176,57 @@ class Judgement:
             return Judgement(**fields)
         except (KeyError, TypeError, ValueError) as error:
             raise WorkerError(f"the worker's answer is not a judgement: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One variant of a target on one case.
+
+    Attributes:
+        seconds: Median time of one call.
+        kernels: Kernels launched by one call: all of them on a GPU, those of Triton on the interpreter.
+        nbytes: Bytes allocated at the peak of one call, beyond what there was before. None: not known on this device.
+        compiles: Specialisations of kernels compiled for this case. None: nothing is compiled on this device.
+    """
+
+    seconds: float
+    kernels: int
+    nbytes: int | None = None
+    compiles: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A worker's answer about variants of a target on one case.
+
+    Attributes:
+        variants: One each, in the order of the request; empty where there is a problem.
+        problem: Why they cannot be compared here, a sentence; ``""`` if they can.
+        same_bits: All results agree in every bit.
+        agree: All results agree within the tolerance.
+        difference: The first result that does not, in words.
+        fatal: The worker cannot go on and ends after this answer.
+    """
+
+    variants: tuple[Variant, ...] = ()
+    problem: str = ""
+    same_bits: bool = False
+    agree: bool = False
+    difference: str = ""
+    fatal: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for `Channel.send`."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Measurement:
+        """Read `to_json`'s data back.
+
+        Raises:
+            WorkerError: The data is something else.
+        """
+        try:
+            return Measurement(**dict(data) | {"variants": tuple(Variant(**one) for one in data["variants"])})
+        except (KeyError, TypeError) as error:
+            raise WorkerError(f"the worker's answer is not a measurement: {error}") from None

@@ -7,6 +7,7 @@ import os
 import re
 import tempfile
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,14 @@ class SavedCase:
         case: The case.
         finding: The finding that it shows, if the file holds one.
         fingerprint: Of that finding, ``""`` without one.
+        tool: The tool of compute-sanitizer that showed it, ``""`` if kcheck itself did.
     """
 
     spec: str
     case: Case
     finding: Finding | None = None
     fingerprint: str = ""
+    tool: str = ""
 
 
 class Store:
@@ -46,6 +49,7 @@ class Store:
 
     def __init__(self, root: Path = Path(DEFAULT_ROOT)) -> None:
         self.root = root
+        self._running: FileIO | None = None
 
     @property
     def unusual(self) -> str:
@@ -80,17 +84,29 @@ class Store:
         return self.root / "examples" / re.sub(r"[^\w.-]+", "_", spec)
 
     def running(self, spec: str, case: Case) -> None:
-        """Note a case before it runs, so that nothing can lose it."""
-        path = self.root / "running.json"
-        data = {"schema": FINDING_SCHEMA, "target": spec, "case": case_to_json(case)}
-        path.write_text(json.dumps(data))
+        """Note a case before it runs, so that nothing can lose it.
+
+        The file stays open: making one costs up to a millisecond.
+        """
+        if self._running is None:
+            self._running = (self.root / "running.json").open("wb", buffering=0)
+        text = json.dumps({"schema": FINDING_SCHEMA, "target": spec, "case": case_to_json(case)}).encode()
+        os.pwrite(self._running.fileno(), text, 0)
+        self._running.truncate(len(text))
 
     def idle(self) -> None:
         """No case is running any more."""
+        if self._running is not None:
+            self._running.close()
+            self._running = None
         (self.root / "running.json").unlink(missing_ok=True)
 
-    def save(self, discovery: Discovery) -> Path:
+    def save(self, discovery: Discovery, tool: str = "") -> Path:
         """Keep a finding for ``kcheck replay``.
+
+        Args:
+            discovery: What was found.
+            tool: The tool of compute-sanitizer that showed it, ``""`` if kcheck itself did.
 
         Returns:
             The file.
@@ -102,7 +118,7 @@ class Store:
             "fingerprint": discovery.fingerprint,
             "finding": discovery.finding.to_json(),
             "case": case_to_json(discovery.case),
-        }
+        } | ({"tool": tool} if tool else {})
         write_json(path, data)
         return path
 
@@ -169,4 +185,5 @@ def _saved_case(data: Any) -> SavedCase:
             finding = Finding.from_json(data["finding"])
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidDocument("finding", f"is malformed: {error}") from None
-    return SavedCase(str(data.get("target", "")), case, finding, str(data.get("fingerprint", "")))
+    texts = (str(data.get(key, "")) for key in ("fingerprint", "tool"))
+    return SavedCase(str(data.get("target", "")), case, finding, *texts)

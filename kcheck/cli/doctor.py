@@ -26,13 +26,13 @@ def command(directory: Path) -> int:
         click.echo(f"{name:<11} {_version(name)}")
     click.echo(f"GPU         {_gpu()}")
     click.echo(f"sanitizer   {_sanitizer()}")
-    works, sentence = _interpreter(directory)
-    click.echo(f"interpret   {sentence}")
+    answers = {name: _backend(name, directory) for name in ("interpret", "cuda")}
+    for name, (_, sentence) in answers.items():
+        click.echo(f"{name:<11} {sentence}")
     click.echo("")
-    click.echo(f"fuzz on the CPU interpreter with the view check: {'yes' if works else 'no'}")
-    click.echo("fuzz on a GPU: no, this version of kcheck has no cuda backend")
-    click.echo("sanitize (compute-sanitizer): no, this version of kcheck does not drive it")
-    return 0 if works else 3
+    click.echo(f"fuzz on the CPU interpreter with the view check: {'yes' if answers['interpret'][0] else 'no'}")
+    click.echo(f"fuzz on a GPU: {'yes' if answers['cuda'][0] else 'no'}")
+    return 0 if any(works for works, _ in answers.values()) else 3
 
 
 def _version(name: str) -> str:
@@ -61,12 +61,18 @@ def _sanitizer() -> str:
     return found or "no compute-sanitizer in PATH or CUDA_HOME"
 
 
-def _interpreter(directory: Path) -> tuple[bool, str]:
-    """Start a worker, as fuzz does."""
+def _backend(name: str, directory: Path) -> tuple[bool, str]:
+    """Start a worker, as fuzz does.
+
+    Returns:
+        Whether kernels can run on this backend, and a sentence.
+    """
     from kcheck.client import Client
 
+    if name == "cuda" and options.chosen_backend("auto") != "cuda":
+        return False, "this machine has no NVIDIA driver"
     try:
-        with Client("interpret", Store(directory).open().log) as client:
+        with Client(name, Store(directory).open().log) as client:
             versions = client.versions
     except KcheckError as error:
         return False, str(error)

@@ -73,7 +73,7 @@ def command(
         from kcheck.engine import Campaign, Selected, Settings
 
         selected = [Selected(one.target, one.spec) for one in loader.select(targets)]
-        _check_layouts(plan.layouts, selected)
+        check_layouts(plan.layouts, selected)
         settings = Settings(
             max_examples=max_examples,
             max_time=max_time,
@@ -91,7 +91,7 @@ def command(
     return exit_code(done, fail_on)  # type: ignore[arg-type]  # the last event of a run is RunDone
 
 
-def _check_layouts(layouts: object, selected: object) -> None:
+def check_layouts(layouts: object, selected: object) -> None:
     """A pin for an argument that no target has is a typing error, not a pass."""
     names = {parameter for one in selected for parameter in one.target.parameters}  # type: ignore[attr-defined]
     for name in layouts:  # type: ignore[attr-defined]

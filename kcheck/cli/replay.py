@@ -13,6 +13,7 @@ from kcheck.store import SavedCase, Store
 
 if TYPE_CHECKING:
     from kcheck.events import Discovery
+    from kcheck.loader import LoadedTarget
     from kcheck.protocol import Judgement
 
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 def command(finding: str, spec: str | None, case_timeout: float, backend: str, directory: Path) -> int:
     """Run the case of FINDING again: a fingerprint, or the path of a saved case.
 
+    What compute-sanitizer found runs under the same tool again.
+
     Exit code 1 if the finding is still there, 0 if it is gone, 3 if the case could not be checked.
     """
     from kcheck.client import Client
@@ -32,15 +35,30 @@ def command(finding: str, spec: str | None, case_timeout: float, backend: str, d
     store = Store(directory).open()
     saved = store.find(finding)
     name = spec or _trusted(saved)
-    with Client(options.chosen_backend(backend), store.log, case_timeout=case_timeout) as client:
-        from kcheck import loader
+    if saved.tool:
+        from kcheck.cli.sanitize import judge_again
 
-        loaded = loader.load(name)
-        if len(loaded) != 1:
-            raise UsageError(f"--target {name} names {len(loaded)} targets: {', '.join(one.spec for one in loaded)}")
-        client.load(loaded[0].spec)
-        judgement = client.judge(loaded[0].spec, saved.case)
-        return _tell(saved, loaded[0].target.name, loaded[0].spec, judgement, store)
+        one = _sole(name)
+        return _tell(saved, one.target.name, one.spec, judge_again(saved, one, store), store)
+    with Client(options.chosen_backend(backend), store.log, case_timeout=case_timeout) as client:
+        one = _sole(name)
+        client.load(one.spec)
+        judgement = client.judge(one.spec, saved.case)
+        return _tell(saved, one.target.name, one.spec, judgement, store)
+
+
+def _sole(name: str) -> LoadedTarget:
+    """The one target of a name.
+
+    Raises:
+        UsageError: There are several.
+    """
+    from kcheck import loader
+
+    loaded = loader.load(name)
+    if len(loaded) != 1:
+        raise UsageError(f"--target {name} names {len(loaded)} targets: {', '.join(one.spec for one in loaded)}")
+    return loaded[0]
 
 
 def _trusted(saved: SavedCase) -> str:

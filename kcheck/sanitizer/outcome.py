@@ -27,7 +27,7 @@ class Run:
         exit_code: Of compute-sanitizer; None: it was killed.
         ended: The worker said, over its own channel, that it came to its end.
         kernels: Kernels that must have launched, by name.
-        launches: Launches that the worker counted, by kernel.
+        launches: Launches that the worker counted, by kernel. None: judged elsewhere, over several runs.
         allocations: The tensor arguments, to name addresses with.
     """
 
@@ -37,7 +37,7 @@ class Run:
     exit_code: int | None
     ended: bool
     kernels: Sequence[str] = ()
-    launches: Mapping[str, int] = field(default_factory=dict)
+    launches: Mapping[str, int] | None = field(default_factory=dict)
     allocations: Sequence[Allocation] = ()
 
 
@@ -108,9 +108,19 @@ def _missing_proof(run: Run, log: LogSummary, collected: Collected) -> list[str]
         reasons.append(f"compute-sanitizer counts {log.total:,} errors and lists {collected.listed:,}{others}.")
     if not run.ended:
         reasons.append("the worker did not reach its end.")
-    missing = [kernel for kernel in run.kernels if not run.launches.get(kernel)]
+    return reasons + ([] if run.launches is None else unlaunched(run.kernels, run.launches))
+
+
+def unlaunched(kernels: Sequence[str], launches: Mapping[str, int]) -> list[str]:
+    """Why launches prove nothing about some kernels, a sentence each.
+
+    Args:
+        kernels: Kernels that must have launched; empty: any.
+        launches: Launches by kernel.
+    """
+    missing = [kernel for kernel in kernels if not launches.get(kernel)]
     if missing:
-        reasons.append(f"{', '.join(missing)} did not launch: the result proves nothing about it.")
-    if not run.kernels and not any(run.launches.values()):
-        reasons.append("no kernel launched: the result proves nothing.")
-    return reasons
+        return [f"{', '.join(missing)} did not launch: the result proves nothing about it."]
+    if not kernels and not any(launches.values()):
+        return ["no kernel launched: the result proves nothing."]
+    return []

@@ -17,8 +17,8 @@ from kcheck.errors import CouldNotCheck
 from kcheck.layout import Layout
 from kcheck.worker.values import torch_dtype
 
-# As an index of bytes it is 291 MiB away. No multiple of a power of two, so that a product which wraps in 32 bits does
-# not come back to the first elements; easy to recognise in hexadecimal.
+# As an index of bytes it is 291 MiB away; multiplied by a small power of two and wrapped in 32 bits it does not come
+# back to the first elements; and it is easy to recognise.
 WILD = 0x12345678
 
 
@@ -78,8 +78,8 @@ def wild_value(view: View) -> float | int:
 def _allocate(nbytes: int, device: str) -> torch.Tensor:
     try:
         return torch.empty(nbytes, dtype=torch.uint8, device=device)
-    except RuntimeError as error:
-        raise CouldNotCheck(f"no memory for a tensor of {nbytes / 2**20:.0f} MiB: {error}") from None
+    except (RuntimeError, AssertionError) as error:  # the second where torch was built without CUDA
+        raise CouldNotCheck(f"{device} gives no memory for a tensor of {nbytes:,} bytes: {error}") from None
 
 
 def _fill(

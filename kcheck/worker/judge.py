@@ -19,6 +19,7 @@ from kcheck.worker.backends.base import (
     CompileFailed,
     ContextLost,
     DeviceAssertFailed,
+    EndlessLoop,
     KernelStopped,
     OutOfMemory,
     Unsupported,
@@ -32,6 +33,7 @@ REJECTIONS = (ValueError, TypeError, NotImplementedError, AssertionError, Runtim
 _STOPPED: dict[type[BaseException], Kind] = {
     DeviceAssertFailed: Kind.DEVICE_ASSERT,
     CompileFailed: Kind.COMPILE_ERROR,
+    EndlessLoop: Kind.TIMEOUT,
 }
 
 

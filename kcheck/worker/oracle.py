@@ -12,6 +12,9 @@ from kcheck.errors import SpecError
 from kcheck.target import Target
 from kcheck.worker.arena import arguments
 from kcheck.worker.run import named_tensors, user_frame
+from kcheck.worker.values import hashed
+
+SENSITIVITY_DRAWS = 4
 
 
 def output_names(target: Target, case: Case) -> tuple[str, ...]:
@@ -54,6 +57,46 @@ def expected_precise(
         return _call(target, Case.of(widened, case.backings), precise, returned)
     except SpecError:
         return None
+
+
+def sensitivity(
+    target: Target, case: Case, contents: Mapping[str, torch.Tensor], precise: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """How far results move when every floating-point input moves by a rounding error: a measure of what a sum loses.
+
+    An input is multiplied by 1 + e·r, r random in [-1, 1), e the machine epsilon of float32 (of float64 where the
+    result is that). Where terms cancel, results move by much more than their own rounding error.
+
+    Args:
+        target: With an oracle that runs in float64.
+        case: Its arguments.
+        contents: Values of every view.
+        precise: Results in float64, from `expected_precise`.
+
+    Returns:
+        By output, the largest move over a few draws; float64, of the output's shape.
+    """
+    moves = {name: torch.zeros_like(value) for name, value in precise.items() if value.dtype.is_floating_point}
+    returned = [name for name in precise if name.startswith("return")]
+    doubles = any(tensor.dtype == torch.float64 for tensor in contents.values())
+    epsilon = torch.finfo(torch.float64 if doubles else torch.float32).eps
+    for draw in range(SENSITIVITY_DRAWS):
+        moved = expected_precise(target, case, _perturbed(contents, epsilon, draw), returned) or {}
+        for name in moves.keys() & moved.keys():
+            step = (moved[name] - precise[name]).abs().nan_to_num(nan=0.0, posinf=0.0)
+            moves[name] = torch.maximum(moves[name], step)
+    return moves
+
+
+def _perturbed(contents: Mapping[str, torch.Tensor], epsilon: float, draw: int) -> dict[str, torch.Tensor]:
+    moved = {}
+    for ordinal, (name, tensor) in enumerate(contents.items()):
+        if tensor.dtype.is_floating_point:
+            bits = hashed(draw * len(contents) + ordinal, 0, tensor.numel(), tensor.device)
+            r = (bits.double() / 2**31 - 1).reshape(tensor.shape)
+            tensor = tensor.double() * (1 + epsilon * r)
+        moved[name] = tensor
+    return moved
 
 
 def _call(

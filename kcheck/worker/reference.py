@@ -10,7 +10,7 @@ import torch
 from kcheck.findings import Finding, Kind, Mismatch
 from kcheck.worker import checks, oracle
 from kcheck.worker.arena import Style
-from kcheck.worker.compare import Tolerance, describe, differ, wrong_elements
+from kcheck.worker.compare import Precise, Tolerance, describe, differ, wrong_elements
 from kcheck.worker.run import Observation
 from kcheck.worker.trial import FIRST, SECOND, Trial
 
@@ -92,7 +92,10 @@ def _unstable(
     elif trial.target.oracle is not None:
         wrong = _wrong(trial, second.outputs, right, trial.tolerance)
     else:
-        wrong = {name: (mask, torch.zeros(mask.shape)) for name, mask in _changes(trial, first, second).items()}
+        wrong = {
+            name: (mask, torch.zeros_like(mask, dtype=torch.float64))
+            for name, mask in _changes(trial, first, second).items()
+        }
     if not wrong:
         return []
     kind, cause = _cause(trial, first, next(iter(wrong)))
@@ -140,6 +143,8 @@ def _changes(trial: Trial, first: Observation, other: Observation) -> dict[str, 
             found[name] = torch.ones_like(value, dtype=torch.bool)
             continue
         mask = differ(again, value, trial.tolerance)
+        if trial.tolerance.adaptive and bool(mask.any()):
+            mask = differ(again, value, trial.tolerance, _precise(trial, first.outputs).get(name))
         if name in trial.unwritten:
             mask &= ~trial.unwritten[name]
         if bool(mask.any()):
@@ -172,17 +177,26 @@ def _wrong(
     The oracle runs in float64 only where torch.testing's tolerance is exceeded.
     """
     found: Wrong = {}
-    exact: dict[str, torch.Tensor] | None = None
     for name in right.keys() & outputs.keys():
         written = ~trial.unwritten[name] if name in trial.unwritten else torch.tensor(True)
         wrong, allowed = wrong_elements(outputs[name], right[name], tolerance)
-        if precise and tolerance.adaptive and bool((wrong & written).any()) and trial.target.oracle is not None:
-            if exact is None:
-                exact = oracle.expected_precise(trial.target, trial.case, trial.contents, _returned(outputs)) or {}
-            wrong, allowed = wrong_elements(outputs[name], right[name], tolerance, exact.get(name))
+        if precise and tolerance.adaptive and bool((wrong & written).any()):
+            wrong, allowed = wrong_elements(outputs[name], right[name], tolerance, _precise(trial, outputs).get(name))
         if bool((wrong & written).any()):
             found[name] = (wrong & written, allowed)
     return found
+
+
+def _precise(trial: Trial, outputs: Mapping[str, torch.Tensor]) -> Mapping[str, Precise]:
+    """The oracle's word in float64 by output, worked out once for a trial; empty without an oracle that runs so."""
+    if trial.precise is None:
+        values: Mapping[str, torch.Tensor] = {}
+        if trial.target.oracle is not None:
+            returned = _returned(outputs)
+            values = oracle.expected_precise(trial.target, trial.case, trial.contents, returned) or {}
+        moves = oracle.sensitivity(trial.target, trial.case, trial.contents, values) if values else {}
+        trial.precise = {name: Precise(values[name], move) for name, move in moves.items()}
+    return trial.precise
 
 
 def _findings(

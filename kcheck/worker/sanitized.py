@@ -25,7 +25,6 @@ from kcheck.worker.backends.base import Backend, ContextLost, KernelStopped, Reg
 from kcheck.worker.exact import ExactPlacement, place_exact
 from kcheck.worker.judge import REJECTIONS
 from kcheck.worker.run import user_frame
-from kcheck.worker.zygote import die_with_parent
 
 
 def run_job(job: Job, progress: ProgressFile) -> None:
@@ -96,5 +95,4 @@ def _destroy_context() -> None:
 
 
 if __name__ == "__main__":
-    die_with_parent()
     run_job(Job.read(Path(sys.argv[1])), ProgressFile(Path(sys.argv[2])))

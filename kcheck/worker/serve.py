@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,3 +41,7 @@ def _answer(judge: Judge, targets: Mapping[str, Target], request: Mapping[str, A
         return judge.judge(targets[request["target"]], case, frozenset(request.get("dense", ())))
     except KcheckError as error:
         return Judgement(CaseVerdict.COULD_NOT_CHECK, str(error))
+    except Exception as error:  # a fault of kcheck, never to be taken for one of the kernel
+        traceback.print_exc()
+        reason = f"internal error of kcheck, {type(error).__name__}: {error}; please report it with .kcheck/worker.log"
+        return Judgement(CaseVerdict.COULD_NOT_CHECK, reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -11,7 +12,7 @@ from kcheck.layout import Layout
 from kcheck.target import Target
 from kcheck.worker.arena import Arena, Style
 from kcheck.worker.backends.base import Backend, Compile, ProgramOrder
-from kcheck.worker.compare import Tolerance
+from kcheck.worker.compare import Precise, Tolerance
 from kcheck.worker.run import Observation, run_target
 
 FIRST = Style(decoys=0, poison=0xA5)
@@ -33,6 +34,7 @@ class Trial:
         layouts: As placed in the first run.
         unwritten: Masks of output elements that nobody wrote, by output.
         compiles: Specialisations made in all runs.
+        precise: What the oracle gives in float64, by output; None until it is asked for.
     """
 
     target: Target
@@ -45,6 +47,7 @@ class Trial:
     layouts: dict[str, Layout] = field(default_factory=dict)
     unwritten: dict[str, torch.Tensor] = field(default_factory=dict)
     compiles: list[Compile] = field(default_factory=list)
+    precise: Mapping[str, Precise] | None = None
 
     @property
     def tolerance(self) -> Tolerance:

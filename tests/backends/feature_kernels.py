@@ -567,6 +567,24 @@ def spin_on_lock(lock, o):
 
 
 @triton.jit
+def endless(o, step):
+    i = 0
+    while i < 10:
+        i += step
+    tl.store(o, i)
+
+
+@triton.jit
+def endless_reader(o, x, step):
+    i = 0
+    while i < 10:
+        tl.store(o, tl.load(x + i)) if i > 10 else None
+        value = tl.load(x + i)
+        i += step
+    tl.store(o, value)
+
+
+@triton.jit
 def long_loop(n_pointer, o):
     i = 0
     while i < tl.load(n_pointer):

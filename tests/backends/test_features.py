@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from kcheck.worker.backends.base import CompileFailed, DeviceAssertFailed, Unsupported
+from kcheck.worker.backends.base import CompileFailed, DeviceAssertFailed, EndlessLoop, Unsupported
 from kcheck.worker.backends.interpret import InterpretBackend
 
 VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
@@ -554,6 +554,14 @@ def test_a_program_that_waits_for_another_is_unsupported(features: Any, name: st
     o = torch.zeros(1)
     with InterpretBackend().watch([]), pytest.raises(Unsupported, match="waits for another program"):
         getattr(features, name)[(1,)](flag, o)
+
+
+def test_a_loop_that_changes_nothing_never_ends(features: Any) -> None:
+    o, x = torch.zeros(1), torch.zeros(16)
+    with InterpretBackend().watch([]), pytest.raises(EndlessLoop, match="kernel endless never ends"):
+        features.endless[(1,)](o, 0)
+    with InterpretBackend().watch([]), pytest.raises(EndlessLoop, match="kernel endless_reader never ends"):
+        features.endless_reader[(1,)](o, x, 0)
 
 
 def test_a_long_loop_is_not_mistaken_for_waiting(features: Any, silent: Any) -> None:

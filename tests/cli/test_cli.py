@@ -186,6 +186,7 @@ def test_doctor_says_what_can_be_checked(kcheck: Run) -> None:
     done = kcheck("doctor")
     assert done.returncode == 0
     assert "fuzz on the CPU interpreter with the view check: yes" in done.stdout
+    assert "fuzz on a GPU: " in done.stdout
 
 
 def test_the_case_is_on_disk_before_it_runs_and_findings_survive_kill_9(tmp_path: Path) -> None:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import strategies as st
 
-from kcheck.worker.compare import TOLERANCES, Tolerance, describe, differ, wrong_elements
+import kcheck
+from kcheck.case import Tensor
+from kcheck.layout import Layout
+from kcheck.worker.compare import TOLERANCES, Precise, Tolerance, describe, differ, wrong_elements
+from kcheck.worker.oracle import expected_precise, sensitivity
 
 DEFAULT = Tolerance()
 
 
 def wrong(
-    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance = DEFAULT, precise: torch.Tensor | None = None
+    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance = DEFAULT, precise: Precise | None = None
 ) -> list[bool]:
     return [bool(w) for w in wrong_elements(actual, expected, tolerance, precise)[0].flatten()]
 
@@ -31,26 +36,44 @@ def test_the_table_is_that_of_torch_testing(dtype: torch.dtype) -> None:
         assert (not any(wrong(actual, expected, given))) == accepted
 
 
-def test_a_matmul_summed_in_another_order_is_right() -> None:
-    generator = torch.Generator().manual_seed(1)
-    a = torch.rand(32, 1024, generator=generator) * 2 - 1
-    b = torch.rand(1024, 32, generator=generator) * 2 - 1
-    sequential = torch.zeros(32, 32)
-    for k in range(1024):
-        sequential += a[:, k : k + 1] * b[k : k + 1]
-    oracle, precise = a @ b, a.double() @ b.double()
-    assert any(wrong(sequential, oracle))  # torch.testing's tolerance alone calls it wrong
-    assert not any(wrong(sequential, oracle, precise=precise))
-    assert not bool(differ(sequential, oracle, DEFAULT).any())
-    sequential[3, 4] += 0.01
-    assert sum(wrong(sequential, oracle, precise=precise)) == 1
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a @ b
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (1, 1), (8, 1), (1, 8)])
+def test_a_matmul_summed_in_sequence_is_right(shape: tuple[int, int]) -> None:
+    """Also where there are few elements to tell the oracle's error by, and where they cancel."""
+    target = kcheck.target(cases=st.nothing(), oracle=product)(product)
+    case = kcheck.Case(
+        a=Tensor("float32", Layout.contiguous((shape[0], 1024))),
+        b=Tensor("float32", Layout.contiguous((1024, shape[1]))),
+    )
+    seen = 0
+    for seed in range(40 if shape != (32, 32) else 2):
+        generator = torch.Generator().manual_seed(seed)
+        a = torch.rand(shape[0], 1024, generator=generator) * 2 - 1
+        b = torch.rand(1024, shape[1], generator=generator) * 2 - 1
+        sequential = torch.zeros(shape)
+        for k in range(1024):
+            sequential += a[:, k : k + 1] * b[k : k + 1]
+        contents = {"a": a, "b": b}
+        values = expected_precise(target, case, contents, ["return"])
+        assert values is not None
+        precise = Precise(values["return"], sensitivity(target, case, contents, values)["return"])
+        seen += any(wrong(sequential, a @ b))  # torch.testing's tolerance alone calls some wrong
+        assert not any(wrong(sequential, a @ b, precise=precise))
+        assert not bool(differ(sequential, a @ b, DEFAULT, precise).any())
+        sequential[0, 0] += 0.01
+        assert sum(wrong(sequential, a @ b, precise=precise)) == 1
+    assert seen or shape != (32, 32)
 
 
 def test_a_row_of_small_values_is_not_excused_by_a_row_of_large_ones() -> None:
     expected = torch.tensor([[1e6, 1e6], [1e-2, 1e-2]])
     actual = expected.clone()
     actual[1, 0] += 1e-3
-    assert wrong(actual, expected, precise=expected.double()) == [False, False, True, False]
+    precise = Precise(expected.double(), expected.double() * 2**-23)
+    assert wrong(actual, expected, precise=precise) == [False, False, True, False]
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.bool])

@@ -270,3 +270,18 @@ def test_a_launch_is_counted() -> None:
     case = Case(out=Tensor("float32", DENSE, role=Role.OUTPUT), x=Tensor("float32", DENSE))
     judgement = Judge(Launching()).judge(make(double, double_oracle, outputs=["out"]), case)
     assert judgement.launches == {"k": 1}
+
+
+def test_a_fault_of_kcheck_itself_is_never_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kcheck.document import case_to_json
+    from kcheck.worker import serve
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("kcheck's own")
+
+    monkeypatch.setattr("kcheck.worker.judge.value_findings", fail)
+    case = Case(out=Tensor("float32", DENSE, role=Role.OUTPUT), x=Tensor("float32", DENSE))
+    request = {"case": case_to_json(case), "target": "t"}
+    judgement = serve._answer(Judge(BACKEND), {"t": make(double, double_oracle, outputs=["out"])}, request)
+    assert judgement.verdict is CaseVerdict.COULD_NOT_CHECK
+    assert "internal error of kcheck, ZeroDivisionError" in judgement.reason

@@ -180,6 +180,10 @@ class CompileFailed(KernelStopped):
     """The kernel cannot be compiled (``tl.static_assert`` failed, for example): a finding."""
 
 
+class EndlessLoop(KernelStopped):
+    """The kernel provably never ends: a finding."""
+
+
 class OutOfMemory(KernelStopped):
     """The device has no memory left: could-not-check."""
 

@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from kcheck.worker.backends.interpret import runtime
+from kcheck.worker.backends.interpret.waiting import depends_on_memory
 
 _PREFIX = "_kcheck_"
 _HELPERS: dict[str, Callable[..., Any]] = {
@@ -83,8 +84,9 @@ class _KernelTransformer(ast.NodeTransformer):
         return node
 
     def visit_While(self, node: ast.While) -> ast.AST:
+        waits = depends_on_memory(node)
         self.generic_visit(node)
-        node.body.insert(0, ast.copy_location(ast.Expr(_call("turn")), node))
+        node.body.insert(0, ast.copy_location(ast.Expr(_call("turn", ast.Constant(waits))), node))
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:

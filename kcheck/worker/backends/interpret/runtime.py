@@ -105,6 +105,6 @@ def check(condition: Any, message: Any = "") -> None:
         raise DeviceAssertFailed(reason, chain[-1] if chain else None)
 
 
-def turn() -> None:
-    """A ``while`` loop starts its body."""
-    current.spin.turn(sys._getframe(1))
+def turn(waits: bool) -> None:
+    """A ``while`` loop starts its body; `waits` says whether memory decides when it ends."""
+    current.spin.turn(sys._getframe(1), waits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any
 
-from kcheck.worker.backends.base import Unsupported
+from kcheck.worker.backends.base import EndlessLoop, Unsupported
 from kcheck.worker.backends.interpret import frames
 from kcheck.worker.backends.interpret.membership import Addresses
 
@@ -38,21 +38,35 @@ class SpinGuard:
         if len(self._addresses) <= _FEW:
             self._addresses.add(pointers.tobytes())
 
-    def turn(self, frame: FrameType) -> None:
-        """A ``while`` loop of the kernel, which runs in `frame`, starts its body again."""
+    def turn(self, frame: FrameType, waits: bool) -> None:
+        """A ``while`` loop of the kernel, which runs in `frame`, starts its body again.
+
+        Args:
+            frame: Of the kernel.
+            waits: Memory decides when the loop ends, so that another program can end it.
+        """
         self._turns += 1
         if self._turns < _SUSPICIOUS:
             return
         self.suspicious = True
         if self._turns % _STATE_EVERY == 0:
             self._state = (frame.f_lineno, _locals(frame))
-        elif self._turns % _STATE_EVERY == 1 and self._addresses and self._state == (frame.f_lineno, _locals(frame)):
-            self._stop()  # the same variables, the same memory, the same place: the loop can never end
-        if self._turns > _HOPELESS and 0 < len(self._addresses) <= _FEW:
-            self._stop()
+        elif (
+            self._turns % _STATE_EVERY == 1
+            and (self._addresses or not waits)
+            and self._state == (frame.f_lineno, _locals(frame))
+        ):
+            self._stop(waits)  # the same variables, the same memory, the same place: the loop can never end
+        if waits and self._turns > _HOPELESS and 0 < len(self._addresses) <= _FEW:
+            self._stop(waits)
 
-    def _stop(self) -> None:
+    def _stop(self, waits: bool) -> None:
         chain, _ = frames.kernel_chain()
+        if not waits:
+            raise EndlessLoop(
+                f"kernel {self.kernel} never ends: a turn of its while loop changes neither a variable nor memory",
+                chain[-1] if chain else None,
+            )
         raise Unsupported(
             f"kernel {self.kernel} waits for another program, which the CPU interpreter, where one program runs after "
             "the other, cannot run.",

@@ -1,0 +1,99 @@
+"""Cases of a target for a run that does not look for more of them: boundary cases, saved findings, random ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hypothesis import Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
+
+from kcheck.case import Case
+from kcheck.engine.draw import QUIET, Drawn, planned, simplest, spec_error
+from kcheck.engine.sweep import walk
+from kcheck.errors import InvalidDocument, SpecError, UsageError
+from kcheck.plan import Plan
+from kcheck.store import Store, read_case
+from kcheck.target import Target
+
+
+def boundary_cases(target: Target, plan: Plan) -> Iterator[Case]:
+    """The cases of the sweep, small ones first.
+
+    Args:
+        target: Whose cases.
+        plan: Pins for all of them.
+
+    Raises:
+        SpecError: The target's strategy fails, or yields nothing.
+    """
+    first, slots = _first(target)
+    for step in walk(first, slots, plan):
+        drawn = simplest(target, step.plan, slots)
+        if drawn is not None and (step.kind is None or step.kind in drawn.case.views[step.argument].kinds):
+            yield drawn.case
+
+
+def random_cases(target: Target, plan: Plan, count: int, run_seed: int) -> list[Case]:
+    """That many random cases, or fewer where there are no more.
+
+    Args:
+        target: Whose cases.
+        plan: Pins for all of them.
+        count: How many.
+        run_seed: Seed of the run.
+
+    Raises:
+        SpecError: The target's strategy fails, or yields nothing.
+    """
+    if not count:
+        return []
+    _, slots = _first(target)
+    cases: list[Case] = []
+
+    @seed(run_seed)
+    @settings(max_examples=count, database=None, phases=[Phase.generate], **QUIET)
+    @given(planned(target, plan, slots))
+    def take(drawn: Drawn) -> None:
+        cases.append(drawn.case)
+
+    try:
+        take()
+    except Unsatisfiable:
+        pass
+    except (SpecError, InvalidDocument, Exception) as error:
+        raise spec_error(target, error) from None
+    return cases
+
+
+def saved_cases(store: Store, spec: str, target: Target) -> tuple[list[Case], list[str]]:
+    """Cases of saved findings of a target.
+
+    Returns:
+        The cases, and a sentence for each file that was passed over.
+    """
+    cases, notes = [], []
+    for path in sorted((store.root / "findings").glob("*.json")):
+        try:
+            saved = read_case(path)
+        except UsageError as error:
+            notes.append(f"a saved finding was passed over: {error}")
+            continue
+        if saved.spec == spec and set(saved.case.args) == set(target.parameters):
+            cases.append(saved.case)
+    return cases, notes
+
+
+def distinct(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """Each case once, in the order of its first occurrence."""
+    found: dict[str, Case] = {}
+    for case in cases:
+        found.setdefault(case.key, case)
+    return tuple(found.values())
+
+
+def _first(target: Target) -> tuple[Drawn, tuple[str, ...]]:
+    """The small contiguous case, and which argument each tensor draw of it becomes."""
+    first = simplest(target, Plan(small=True))
+    if first is None:
+        raise SpecError(f"{target.file}:{target.line}: the case strategy of {target.name} yields nothing")
+    return first, first.record.learn_slots(first.case.drawn)

@@ -159,21 +159,25 @@ class Client:
         reason = f"{answer.findings[0].message}; a second worker did not repeat it"
         return Judgement(CaseVerdict.COULD_NOT_CHECK, reason)
 
-    def measure(self, specs: Iterable[str], case: Case) -> Measurement:
+    def renew(self) -> None:
+        """Have the next case run in a fresh worker."""
+        self._drop()
+
+    def measure(self, specs: Iterable[str], case: Case, *, timed: bool = True) -> Measurement:
         """Have variants of a target measured on one case.
 
         Args:
             specs: Loaded targets.
             case: What to run.
+            timed: Measure time, memory and launches; else only results and compiles.
 
         Raises:
             WorkerError: No worker could be started, or one does not speak the protocol.
         """
         mark = self._log.stat().st_size
+        request = {"op": "measure", "targets": list(specs), "case": case_to_json(case), "timed": timed}
         try:
-            answer = Measurement.from_json(
-                self._ask({"op": "measure", "targets": list(specs), "case": case_to_json(case)})
-            )
+            answer = Measurement.from_json(self._ask(request))
         except ChannelTimeout:
             return Measurement(problem=self._timed_out(mark).findings[0].message)
         except _Lost as lost:

@@ -37,6 +37,9 @@ def make(site: Site, kinds: Iterable[LayoutKind], a: int = 0, b: int = 0, start:
     layout = start or Layout.contiguous(site.shape)
     for kind in sorted(kinds, key=_ORDER.__getitem__):
         layout = MAKERS[kind](layout, site, a, b)
+    if layout.first % site.vector and not site.allows(LayoutKind.MISALIGNED):
+        # A later cut has moved the chosen plane: the first plane is where the view was, at whole vectors.
+        return replace(layout, planes=tuple(replace(plane, index=0) for plane in layout.planes))
     return layout
 
 
@@ -91,10 +94,7 @@ def _interleaved(layout: Layout, site: Site, a: int, b: int) -> Layout:
     """Selects: the place among the dimensions (after the first, as in ``pool[:, 0]``), the plane."""
     place = _pick(range(1, layout.rank + (0 if site.kinds.unit_last else 1)) or range(1), a)
     order = (*layout.order[:place], layout.rank, *layout.order[place:])
-    made = replace(layout, order=order, planes=(_pick(PLANES, b),))
-    if made.first % site.vector and not site.allows(LayoutKind.MISALIGNED):
-        return replace(made, planes=PLANES[:1])
-    return made
+    return replace(layout, order=order, planes=(_pick(PLANES, b),))
 
 
 def _expanded(layout: Layout, site: Site, a: int, b: int) -> Layout:

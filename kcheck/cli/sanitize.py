@@ -122,7 +122,7 @@ def check_gpu() -> None:
         CouldNotCheck: There is none.
     """
     if options.chosen_backend("auto") != "cuda":
-        raise CouldNotCheck("kcheck sanitize needs an NVIDIA GPU and its driver, and this machine shows none in /dev")
+        raise CouldNotCheck("an NVIDIA GPU and its driver are missing: this machine shows none in /dev")
 
 
 def judge_again(saved: SavedCase, one: LoadedTarget, store: Store) -> Judgement:

@@ -70,7 +70,9 @@ def _memory_finding(case: Case, layouts: Mapping[str, Layout], fault: Fault, kin
         notes.append(f"the address lies between elements of the view, behind {place}")
     cells: tuple[int, ...] = ()
     if layout is not None and view is not None:
-        cells = (layout.first + fault.byte_offset // dtype_named(view.dtype).itemsize,)
+        size = dtype_named(view.dtype).itemsize
+        offsets = dict.fromkeys(offset // size for offset in (fault.byte_offset, *fault.offsets))
+        cells = tuple(layout.first + offset for offset in offsets)[:MAX_CELLS]
     landed = f"{fault.landed}[{', '.join(map(str, fault.landed_index))}]" if fault.landed else ""
     return Finding(
         kind=kind,
@@ -106,9 +108,11 @@ def _where(fault: Fault, layout: Layout | None, view: View | None) -> str:
     element = layout.first + fault.byte_offset // size
     if fault.place is Place.GAP:
         return f"outside of its view {cut or tuple(layout.shape)} (shape {tuple(layout.shape)})"
-    distance = -element * size if element < 0 else (element - layout.backing_numel) * size
-    side = "in front of" if element < 0 else "behind"
-    return f"{distance:,} bytes {side} the memory of its view (shape {tuple(layout.shape)})"
+    before = element < 0
+    distance = (-element - 1 if before else element - layout.backing_numel) * size
+    side = "in front of" if before else "behind"
+    how_far = f"{distance:,} bytes {side}" if distance else f"right {side}"
+    return f"{how_far} the memory of its view (shape {tuple(layout.shape)})"
 
 
 def disturbance_findings(

@@ -45,8 +45,8 @@ class Judge:
     """
 
     def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._arena = Arena(backend.device)
+        self.backend = backend
+        self.arena = Arena(backend.device)
 
     def judge(self, target: Target, case: Case, dense: frozenset[str] = frozenset()) -> Judgement:
         """Run a case and judge it.
@@ -60,7 +60,7 @@ class Judge:
         try:
             case = case.with_roles(target.roles)
             _bind(target, case)
-            trial = Trial(target, case, dense, dense_values(case, self._backend.device), self._backend, self._arena)
+            trial = Trial(target, case, dense, dense_values(case, self.backend.device), self.backend, self.arena)
             judgement = _try(trial)
         except CouldNotCheck as error:
             return Judgement(CaseVerdict.COULD_NOT_CHECK, str(error))

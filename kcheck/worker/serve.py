@@ -9,10 +9,11 @@ from typing import Any
 from kcheck.document import case_from_json
 from kcheck.errors import KcheckError
 from kcheck.events import CaseVerdict
-from kcheck.protocol import Channel, ChannelClosed, Judgement
+from kcheck.protocol import Channel, ChannelClosed, Judgement, Measurement
 from kcheck.target import Target
 from kcheck.worker.backends.base import Backend
 from kcheck.worker.judge import Judge
+from kcheck.worker.measure import measure
 
 
 def serve(channel: Channel, targets: Mapping[str, Target], backend: Backend) -> None:
@@ -27,12 +28,22 @@ def serve(channel: Channel, targets: Mapping[str, Target], backend: Backend) -> 
     while True:
         try:
             request = channel.receive()
-            answer = _answer(judge, targets, request)
+            answer = (_measured if request["op"] == "measure" else _answer)(judge, targets, request)
             channel.send(answer.to_json())
             if answer.fatal:
                 return
         except ChannelClosed:
             return
+
+
+def _measured(judge: Judge, targets: Mapping[str, Target], request: Mapping[str, Any]) -> Measurement:
+    try:
+        variants = [targets[spec] for spec in request["targets"]]
+        return measure(variants, case_from_json(request["case"]), judge.backend, judge.arena, timed=request["timed"])
+    except Exception as error:
+        if not isinstance(error, KcheckError):
+            traceback.print_exc()
+        return Measurement(problem=f"{type(error).__name__}: {error}")
 
 
 def _answer(judge: Judge, targets: Mapping[str, Target], request: Mapping[str, Any]) -> Judgement:

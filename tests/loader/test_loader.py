@@ -114,7 +114,7 @@ class TestForms:
 
     def test_listing_builtins_needs_no_torch(self) -> None:
         code = "import sys; from kcheck.loader import builtin_names; print(builtin_names(), 'torch' in sys.modules)"
-        assert python(code).stdout == "['paged_gather', 'paged_gather_shape_stride'] False\n"
+        assert python(code).stdout == "['paged_gather', 'paged_gather_contiguous', 'paged_gather_shape_stride'] False\n"
 
 
 class TestImport:
@@ -245,7 +245,7 @@ class TestWrongName:
 
     def test_unknown_builtin(self) -> None:
         assert error_of("builtin:gather") == (
-            "no built-in target 'gather'; there are paged_gather, paged_gather_shape_stride"
+            "no built-in target 'gather'; there are paged_gather, paged_gather_contiguous, paged_gather_shape_stride"
         )
 
     def test_no_such_file(self, folder: Path) -> None:

@@ -83,6 +83,7 @@ class Fault:
         programs: In how many programs.
         chain: Frames from the kernel's own line down to `frame`, outermost first; one entry if the access stands in
             the kernel itself.
+        offsets: Distance in bytes from the first element of the view to the first bytes of the first bad lanes.
     """
 
     access: AccessKind
@@ -101,6 +102,7 @@ class Fault:
     lanes: int
     programs: int
     chain: tuple[Frame, ...]
+    offsets: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)

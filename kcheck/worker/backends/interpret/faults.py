@@ -15,6 +15,8 @@ from kcheck.worker.backends.interpret.triton_seams import builder
 Program = tuple[int, int, int]
 _Key = tuple[AccessKind, str, int, str, bool]
 
+MAX_OFFSETS = 64  # of one fault
+
 
 class FaultLog:
     """Distinct faults of one watch.
@@ -50,10 +52,12 @@ class FaultLog:
 
     def stray(self, access: AccessKind, pointers: Addresses, bad: Bools, argument: Argument | None, width: int) -> None:
         """Record lanes that leave the view of `argument` (None: of everything, through a pointer from memory)."""
+        strays = pointers[bad]
         known = self._count(access, argument, bad, read_only=False)
         if known is None:
+            self._note_offsets(access, argument, strays)
             return
-        pointer = pointers[bad].flat[0]
+        pointer = strays.flat[0]
         address = int(pointer & ADDRESS_MASK)
         if argument is None:
             inside = address == pointer and any(cells.backing.holds(address, width) for cells in self._regions)
@@ -62,6 +66,17 @@ class FaultLog:
         byte = argument.first_bad_byte(address, width)
         place = Place.GAP if argument.backing.holds(address, width) else Place.OUTSIDE
         self._add(known, bad, place=place, argument=argument, byte=byte)
+        self._note_offsets(access, argument, strays)
+
+    def _note_offsets(self, access: AccessKind, argument: Argument | None, strays: Addresses) -> None:
+        """Keep where the first bad lanes of a fault went, for the picture of the backing."""
+        if argument is None:
+            return
+        fault = self._found[(access, *frames.access_site(), argument.name, False)]
+        room = MAX_OFFSETS - len(fault.offsets)
+        if room > 0:
+            lanes = (strays.ravel()[:room] & ADDRESS_MASK).astype(np.int64) - argument.shown.address
+            fault.offsets += [int(offset) for offset in lanes]
 
     def read_only(self, access: AccessKind, pointers: Addresses, bad: Bools, argument: Argument | None) -> None:
         """Record lanes that write cells of a view that must not be written."""

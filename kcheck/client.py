@@ -52,6 +52,7 @@ class Client:
         backend: Where kernels run.
         log: File for what user code prints.
         case_timeout: Seconds that one case may take.
+        cuda_graph: Also replay every case as a CUDA graph.
         on_replaced: Called with the cause and the seconds until the new worker was ready.
     """
 
@@ -61,9 +62,11 @@ class Client:
         log: Path,
         *,
         case_timeout: float = 20.0,
+        cuda_graph: bool = False,
         on_replaced: Callable[[str, float], None] | None = None,
     ) -> None:
         self.backend = backend
+        self.cuda_graph = cuda_graph
         self.case_timeout = case_timeout
         self.on_replaced = on_replaced
         self._log = log
@@ -147,7 +150,13 @@ class Client:
         Raises:
             WorkerError: No worker could be started, or one does not speak the protocol.
         """
-        request = {"op": "run", "target": spec, "case": case_to_json(case), "dense": sorted(dense)}
+        request = {
+            "op": "run",
+            "target": spec,
+            "case": case_to_json(case),
+            "dense": sorted(dense),
+            "cuda_graph": self.cuda_graph,
+        }
         answer, lost = self._attempt(request)
         if not lost:
             return answer

@@ -25,6 +25,7 @@ class Kind(enum.StrEnum):
     UNINITIALIZED_READ = "uninitialized-read"
     SHARED_RACE = "shared-race"
     BARRIER_DIVERGENCE = "barrier-divergence"
+    GRAPH_VARIANCE = "graph-variance"
     NONDETERMINISM = "nondeterminism"
     CRASH = "crash"
     TIMEOUT = "timeout"

@@ -24,6 +24,7 @@ class Target:
         cases: Strategy of cases; their argument names are the function's parameters.
         oracle: The same in plain PyTorch, with the same parameters; None checks layout invariance and memory only.
         kernels: Names of the kernels that must launch.
+        named: Those of them that were given as strings: they need not be Triton functions.
         roles: Roles of the arguments that the target declares.
         unwritten_ok: Outputs that may keep elements unwritten.
         must_accept: Layout kinds, by argument, that the target has no right to reject.
@@ -41,6 +42,7 @@ class Target:
     oracle: Callable[..., Any] | None
     kernels: tuple[str, ...]
     roles: Mapping[str, Role]
+    named: tuple[str, ...] = ()
     unwritten_ok: frozenset[str] = frozenset()
     must_accept: Mapping[str, frozenset[LayoutKind]] = field(default_factory=dict)
     exact: bool = False
@@ -133,6 +135,7 @@ def target(
             oracle=oracle,
             kernels=tuple(kernel_name(kernel) for kernel in kernels),
             roles=roles,
+            named=tuple(kernel for kernel in kernels if isinstance(kernel, str)),
             unwritten_ok=frozenset(unwritten_ok),
             must_accept=accepted,
             exact=exact,

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Mildest severity that gives exit code 1.",
 )
+@click.option("--cuda-graph", is_flag=True, help="Also capture every case in a CUDA graph and replay it.")
 @options.case_timeout
 @options.backend
 @options.reports
@@ -51,6 +52,7 @@ def command(
     layouts: tuple[str, ...],
     sweep: bool,
     fail_on: str,
+    cuda_graph: bool,
     case_timeout: float,
     backend: str,
     reports: tuple[str, ...],
@@ -66,8 +68,13 @@ def command(
 
     plan = options.read_plan(sets, layouts)
     name = options.chosen_backend(backend)
+    if cuda_graph and name != "cuda":
+        raise UsageError(f"--cuda-graph needs --backend cuda; the backend is {name}")
     store = Store(directory).open()
-    with open_reports(reports) as report, Client(name, store.log, case_timeout=case_timeout) as client:
+    with (
+        open_reports(reports) as report,
+        Client(name, store.log, case_timeout=case_timeout, cuda_graph=cuda_graph) as client,
+    ):
         # The worker process imports torch while this one imports the targets.
         from kcheck import loader
         from kcheck.engine import Campaign, Selected, Settings

@@ -33,7 +33,7 @@ def result(turn: Turn, discoveries: tuple[Discovery, ...], failure: str, interru
         name=turn.target.name,
         verdict=verdict,
         reasons=tuple(reasons),
-        notes=tuple(turn.notes),
+        notes=(*turn.notes, *turn.compiles.notes()),
         cases=dict(turn.counts),
         seconds=time.monotonic() - turn.began,
         matrix=turn.matrix,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from kcheck.case import Case, View
 from kcheck.client import Client
+from kcheck.engine.compiles import CompileCount
 from kcheck.engine.settings import Settings
 from kcheck.events import CaseDone, CaseVerdict, Cell, Discovery, Event, Phase
 from kcheck.findings import Finding
@@ -69,6 +70,7 @@ class Turn:
         self.deadline = self.began + settings.max_time
         self.counts: Counter[CaseVerdict] = Counter()
         self.launches: Counter[str] = Counter()
+        self.compiles = CompileCount()
         self.rejections: Counter[str] = Counter()
         self.unchecked: Counter[str] = Counter()
         self.constants: Counter[str | None] = Counter()
@@ -156,6 +158,7 @@ class Turn:
     def _count(self, case: Case, judgement: Judgement) -> None:
         self.counts[judgement.verdict] += 1
         self.launches.update(judgement.launches)
+        self.compiles.update(judgement.compiles)
         self.exempt += judgement.exempt
         if judgement.verdict is CaseVerdict.REJECTED:
             self.rejections[judgement.reason] += 1

@@ -80,7 +80,7 @@ class Collected:
     Attributes:
         findings: One per group, gravest first.
         listed: Records read.
-        foreign: Records of kernels that are not the target's; no finding is made of them.
+        foreign: Records of other kernels than the target's and of the worker's own memory: no findings.
         unknown: Kinds of records that kcheck does not know.
     """
 
@@ -130,7 +130,9 @@ def collect(
 
 
 def _is_foreign(record: Record, kernels: Sequence[str]) -> bool:
-    """The record is about another kernel, or about a copy of the worker's own, which `command` could not filter out."""
+    """The record is about another kernel, which `command` could not filter out, or about the worker's own memory."""
+    if kind_of(record) is Kind.LEAK:  # allocated on the worker's own account, or by torch for itself
+        return bool(record.python_frames) and launched_at(record) is None
     if not kernels or filters_kernels(record.tool):
         return False
     return not any(kernel in record.kernel for kernel in kernels)

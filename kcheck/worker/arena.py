@@ -186,7 +186,7 @@ class Arena:
             placement.tensors[name] = typed.as_strided(
                 layouts[name].shape, layouts[name].strides, typed.storage_offset() + layouts[name].first
             )
-        self._fill(placement, contents, style)
+        self.refill(placement, contents, style)
         return placement
 
     def _allot(
@@ -221,7 +221,8 @@ class Arena:
         start = -self._buffer.data_ptr() % ALIGNMENT
         return self._buffer[start : start + nbytes]
 
-    def _fill(self, placement: Placement, contents: Mapping[str, torch.Tensor], style: Style) -> None:
+    def refill(self, placement: Placement, contents: Mapping[str, torch.Tensor], style: Style) -> None:
+        """Fill the memory of a placement, as before its first run."""
         views = placement.case.views
         for name, slot in placement.slots.items():
             if not slot.sparse:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from collections import Counter
 from dataclasses import replace
 
 from kcheck.case import Case
@@ -24,12 +25,14 @@ from kcheck.worker.backends.base import (
     OutOfMemory,
     Unsupported,
 )
+from kcheck.worker.graphs import graph_findings
 from kcheck.worker.reference import identical, value_findings
 from kcheck.worker.run import Observation, user_frame
 from kcheck.worker.trial import FIRST, SECOND, Trial
 
 # Exceptions by which a wrapper declines arguments (torch's own checks raise RuntimeError).
 REJECTIONS = (ValueError, TypeError, NotImplementedError, AssertionError, RuntimeError)
+NAMED_EVERY = 100  # cases from one look for kernels given by name to the next: a look costs some 9 ms
 _STOPPED: dict[type[BaseException], Kind] = {
     DeviceAssertFailed: Kind.DEVICE_ASSERT,
     CompileFailed: Kind.COMPILE_ERROR,
@@ -47,21 +50,31 @@ class Judge:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.arena = Arena(backend.device)
+        self._judged: Counter[str] = Counter()
 
-    def judge(self, target: Target, case: Case, dense: frozenset[str] = frozenset()) -> Judgement:
+    def judge(
+        self, target: Target, case: Case, dense: frozenset[str] = frozenset(), *, cuda_graph: bool = False
+    ) -> Judgement:
         """Run a case and judge it.
 
         Args:
             target: What is tested.
             case: Its arguments.
             dense: Views (by path) to be made contiguous, as a control.
+            cuda_graph: Also capture the call in a CUDA graph, where nothing else is found.
         """
         began = time.perf_counter()
         try:
             case = case.with_roles(target.roles)
             _bind(target, case)
             trial = Trial(target, case, dense, dense_values(case, self.backend.device), self.backend, self.arena)
+            if self.backend.device == "cuda" and self._judged[target.name] % NAMED_EVERY == 0:
+                trial.named = target.named
+            self._judged[target.name] += 1
             judgement = _try(trial)
+            if cuda_graph and judgement.verdict is CaseVerdict.MATCH and not judgement.exempt:
+                found = tuple(graph_findings(trial))
+                judgement = replace(judgement, findings=found, verdict=CaseVerdict.FINDINGS) if found else judgement
         except CouldNotCheck as error:
             return Judgement(CaseVerdict.COULD_NOT_CHECK, str(error))
         seconds = trial.seconds | {"total": time.perf_counter() - began}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +48,7 @@ def run_target(
     style: Style,
     order: ProgramOrder = "forward",
     dense: frozenset[str] = frozenset(),
+    named: Sequence[str] = (),
 ) -> Observation:
     """Place a case, call the target under observation, read its results.
 
@@ -59,6 +61,7 @@ def run_target(
         style: Decoys and poison.
         order: Of the programs.
         dense: Views made contiguous.
+        named: Kernels that are no Triton functions, to be looked for by name (CUDA only).
 
     Raises:
         CouldNotCheck: The case cannot be placed.
@@ -73,7 +76,8 @@ def run_target(
     try:
         with backend.watch(regions, spans=placement.spans, decoy_seed=style.decoys, order=order) as watch:
             observation.watch = watch
-            returned = target.function(**arguments(case, placement.tensors))
+            with _seen_by_name(named, watch):
+                returned = target.function(**arguments(case, placement.tensors))
     except KcheckError:
         raise
     except Exception as error:
@@ -85,6 +89,14 @@ def run_target(
                 observation.outputs[name] = placement.tensors[name].clone(memory_format=torch.contiguous_format)
         observation.outputs |= _returned(returned, placement)
     return observation
+
+
+def _seen_by_name(names: Sequence[str], watch: Watch) -> AbstractContextManager[None]:
+    if not names:
+        return nullcontext()
+    from kcheck.worker.backends.cuda.profiler import launches_by_name
+
+    return launches_by_name(names, watch.launches)
 
 
 def _returned(value: Any, placement: Placement) -> dict[str, torch.Tensor]:

@@ -49,7 +49,8 @@ def _measured(judge: Judge, targets: Mapping[str, Target], request: Mapping[str,
 def _answer(judge: Judge, targets: Mapping[str, Target], request: Mapping[str, Any]) -> Judgement:
     try:
         case = case_from_json(request["case"])
-        return judge.judge(targets[request["target"]], case, frozenset(request.get("dense", ())))
+        dense, cuda_graph = frozenset(request["dense"]), bool(request["cuda_graph"])
+        return judge.judge(targets[request["target"]], case, dense, cuda_graph=cuda_graph)
     except KcheckError as error:
         return Judgement(CaseVerdict.COULD_NOT_CHECK, str(error))
     except Exception as error:  # a fault of kcheck, never to be taken for one of the kernel

@@ -30,6 +30,7 @@ class Trial:
         contents: Values of every view.
         backend: Where kernels run.
         arena: Where tensors live.
+        named: Kernels to be looked for by name in the next run.
         seconds: Time spent, by part.
         layouts: As placed in the first run.
         unwritten: Masks of output elements that nobody wrote, by output.
@@ -43,6 +44,7 @@ class Trial:
     contents: dict[str, torch.Tensor]
     backend: Backend
     arena: Arena
+    named: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
     layouts: dict[str, Layout] = field(default_factory=dict)
     unwritten: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -69,8 +71,17 @@ class Trial:
 
     def _run(self, style: Style, order: ProgramOrder, dense: frozenset[str]) -> Observation:
         observation = run_target(
-            self.target, self.case, self.contents, self.backend, self.arena, style=style, order=order, dense=dense
+            self.target,
+            self.case,
+            self.contents,
+            self.backend,
+            self.arena,
+            style=style,
+            order=order,
+            dense=dense,
+            named=self.named,
         )
+        self.named = ()
         self.compiles += observation.watch.compiles
         for part, seconds in observation.seconds.items():
             self.seconds[part] = self.seconds.get(part, 0.0) + seconds

@@ -160,3 +160,34 @@ def test_fills_have_the_same_bits_on_cpu_and_gpu(dtype: str) -> None:
     fill = Fill(seed=123, low=0, high=200)
     on_cpu, on_gpu = values(fill, dtype, (64, 33), "cpu"), values(fill, dtype, (64, 33), "cuda")
     assert torch.equal(on_cpu.view(torch.uint8), on_gpu.cpu().view(torch.uint8))
+
+
+@pytest.fixture
+def graphs(gpu: Client) -> Iterator[Client]:
+    gpu.cuda_graph = True
+    yield gpu
+    gpu.cuda_graph = False
+
+
+def test_what_a_graph_freezes_is_found(graphs: Client, tmp_path: Path) -> None:
+    (discovery,) = run("cuda_graphs.py::frozen", graphs, tmp_path, examples=10).discoveries
+    assert (discovery.finding.kind, discovery.finding.argument) == (Kind.GRAPH_VARIANCE, "out")
+
+
+def test_a_target_that_a_graph_can_hold_is_silent(graphs: Client, tmp_path: Path) -> None:
+    assert run("cuda_graphs.py::fixed", graphs, tmp_path, examples=10).verdict is CaseVerdict.MATCH
+    assert run("builtin:paged_gather", graphs, tmp_path, examples=10).verdict is CaseVerdict.MATCH
+
+
+def test_a_target_that_cannot_be_captured_is_could_not_check(graphs: Client, tmp_path: Path) -> None:
+    result = run("cuda_graphs.py::synchronising", graphs, tmp_path, examples=5)
+    assert result.verdict is CaseVerdict.COULD_NOT_CHECK
+    assert "cannot be captured in a CUDA graph" in result.reasons[0]
+    assert run("cuda_graphs.py::fixed", graphs, tmp_path, examples=5).verdict is CaseVerdict.MATCH
+
+
+def test_kernels_that_are_no_triton_functions_are_seen_by_name(gpu: Client, tmp_path: Path) -> None:
+    assert run("cuda_graphs.py::by_name", gpu, tmp_path, examples=10).verdict is CaseVerdict.MATCH
+    result = run("cuda_graphs.py::by_another_name", gpu, tmp_path, examples=10)
+    assert result.verdict is CaseVerdict.COULD_NOT_CHECK
+    assert "kernel flash_attention never launched" in result.reasons[0]

@@ -1,7 +1,6 @@
 """Variants of one target: equal, equal up to rounding, unequal, with other arguments, and one that raises."""
 # mypy: ignore-errors
 
-import torch
 import triton
 import triton.language as tl
 from hypothesis import strategies as st

@@ -136,6 +136,7 @@ CONTROLS = [
     "controls_reduce.py::last_block_sum",
     "nondeterministic.py::atomic_sum",
     "builtin:paged_gather",
+    "builtin:paged_gather_contiguous",
 ]
 
 

@@ -171,6 +171,15 @@ def test_races_name_both_sides_and_a_warning_stays_one() -> None:
     assert "(write after write)" in finding.message
 
 
+def test_memory_of_the_worker_and_of_torch_is_no_leak_of_the_target() -> None:
+    own = Frame("_allocate", f"{Path(kcheck.targets.__file__).parent.parent}/worker/exact.py", 70)
+    leak = Record(Tool.MEMCHECK, "Leak", message="Leaked 16 bytes at 0x10", size=16, address=16, host_frames=(own,))
+    collected = collect([leak], LogSummary(total=1))
+    assert (collected.findings, collected.listed, collected.foreign) == ((), 1, 1)
+    user = replace(leak, host_frames=(own, Frame("gather", "/a/gather.py", 9)))
+    assert one(user).line == 9
+
+
 def test_leaks_are_told_apart_by_the_line_that_allocated() -> None:
     frames = (Frame("cudaMalloc", module="/a/libcudart.so"), Frame("main", "/a/drive.py", 12))
     leak = Record(Tool.MEMCHECK, "Leak", message="Leaked 16 bytes at 0x10", size=16, address=16, host_frames=frames)

@@ -29,8 +29,21 @@ TARGETS = {
     "oob_write": ["wrong", "fixed"],
     "oracle_raises": ["wrong", "fixed"],
     "rejects_all": ["wrong", "fixed"],
+    "sanitizer_faults": [
+        "read",
+        "write",
+        "atomic",
+        "misaligned",
+        "uninitialized",
+        "fine",
+        "leak",
+        "api_error",
+        "shared_race",
+        "divergent_barrier",
+    ],
     "two_bugs": ["both", "table_stride", "output_rows", "fixed"],
     "unwritten": ["wrong", "fixed"],
+    "variants": ["once", "twice", "rounded", "wrong", "raising", "crashing", "other_arguments"],
     "weak_oracle": ["wrong", "zeros_against_oracle", "fixed"],
 }
 

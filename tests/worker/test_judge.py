@@ -281,7 +281,7 @@ def test_a_fault_of_kcheck_itself_is_never_a_finding(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("kcheck.worker.judge.value_findings", fail)
     case = Case(out=Tensor("float32", DENSE, role=Role.OUTPUT), x=Tensor("float32", DENSE))
-    request = {"case": case_to_json(case), "target": "t"}
+    request = {"case": case_to_json(case), "target": "t", "dense": [], "cuda_graph": False}
     judgement = serve._answer(Judge(BACKEND), {"t": make(double, double_oracle, outputs=["out"])}, request)
     assert judgement.verdict is CaseVerdict.COULD_NOT_CHECK
     assert "internal error of kcheck, ZeroDivisionError" in judgement.reason

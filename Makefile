@@ -17,6 +17,7 @@ $(STAMP): pyproject.toml constraints.txt
 # The wrong built-in target must be found: kcheck's exit code 1 is this demo's success.
 demo: $(STAMP)
 	$(BIN)/kcheck fuzz builtin:paged_gather_shape_stride --max-examples 50 --seed 1; test $$? -eq 1
+	@echo 'kcheck is $(BIN)/kcheck here'
 
 test: lint types layers unit
 

@@ -4,9 +4,9 @@ A target names a function that launches Triton kernels, its PyTorch oracle and a
 (`kcheck.strategies`); ``kcheck fuzz`` runs it over layouts and checks every memory access.
 """
 
-from kcheck.case import Case
+from kcheck.case import Case, Role
 from kcheck.layout import LayoutKind
 from kcheck.target import Target, target
 
 __version__ = "0.1.0"
-__all__ = ["Case", "LayoutKind", "Target", "__version__", "target"]
+__all__ = ["Case", "LayoutKind", "Role", "Target", "__version__", "target"]

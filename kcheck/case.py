@@ -117,6 +117,11 @@ class Tensor:
     bound: int | None = None
     memory: Memory = field(default_factory=Memory)
 
+    def __post_init__(self) -> None:
+        if self.role not in list(Role):
+            raise InvalidDocument("role", f"is {self.role!r}; expected one of {', '.join(Role)}")
+        object.__setattr__(self, "role", Role(self.role))
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the view."""
@@ -165,6 +170,8 @@ class Case:
                 return value
             if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
                 return DTypeValue(str(value).removeprefix("torch."))
+            if hasattr(value, "example"):
+                raise InvalidDocument(f"args.{name}", "is a strategy, not a value: draw(...) it")
             raise InvalidDocument(
                 f"args.{name}",
                 f"is a {type(value).__name__}; a case holds tensors drawn by kcheck.strategies, numbers, strings, "

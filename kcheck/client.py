@@ -241,11 +241,11 @@ class Client:
         time.sleep(0.05)
         file, line = self._stack(mark)
         os.kill(self._pid, signal.SIGKILL)
-        self._replace(f"a case took longer than {self.case_timeout:g} s")
+        self._replace(f"a case took longer than {self.case_timeout:.3g} s")
         where = f"; it was at {file}:{line}" if file else ""
         finding = Finding(
             kind=Kind.TIMEOUT,
-            message=f"the case did not end within {self.case_timeout:g} s{where}",
+            message=f"the case did not end within {self.case_timeout:.3g} s{where}",
             file=file,
             line=line,
             source=_source_line(file, line),
@@ -285,7 +285,7 @@ class Client:
         lost = _Lost(int(ended["code"]))
         self._forget()
         self._fork()
-        if self.on_replaced is not None:
+        if self.on_replaced is not None and not self._interrupted:
             self.on_replaced(cause or str(lost), time.perf_counter() - began)
         return lost
 

@@ -59,6 +59,8 @@ class Dim:
     def __post_init__(self) -> None:
         for name, least in (("size", 0), ("before", 0), ("step", 1), ("after", 0)):
             value = getattr(self, name)
+            if hasattr(value, "example"):
+                raise InvalidDocument(name, "is a strategy, not a number: draw(...) it")
             if type(value) is not int or value < least:
                 raise InvalidDocument(name, f"is {value!r}; expected an integer >= {least}")
         if type(self.expanded) is not bool:

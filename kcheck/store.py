@@ -63,7 +63,7 @@ class Store:
             UsageError: It cannot be made.
         """
         try:
-            for part in ("findings", "examples"):
+            for part in ("findings", "examples", "hypothesis"):
                 (self.root / part).mkdir(parents=True, exist_ok=True)
             ignore = self.root / ".gitignore"
             if not ignore.exists():
@@ -72,6 +72,8 @@ class Store:
             raise UsageError(
                 f"cannot write to {self.root}: {error.strerror}; choose another place with --dir"
             ) from None
+        # Hypothesis keeps data of its own beside its examples; not in the user's directory.
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str((self.root / "hypothesis").absolute()))
         return self
 
     @property

@@ -113,6 +113,14 @@ def target(
     def decorate(function: Callable[..., Any]) -> Target:
         where = f"{inspect.getsourcefile(function) or '?'}:{function.__code__.co_firstlineno}: target "
         where += repr(name or function.__name__)
+        for option, names in {
+            "outputs": outputs,
+            "inout": inout,
+            "scratch": scratch,
+            "unwritten_ok": unwritten_ok,
+        }.items():
+            if isinstance(names, str):
+                raise TargetLoadError(f"{where}: {option} is the string {names!r}; write {option}=[{names!r}]")
         roles = dict.fromkeys(outputs, Role.OUTPUT) | dict.fromkeys(inout, Role.INOUT)
         roles |= dict.fromkeys(scratch, Role.SCRATCH)
         accepted = {arg: _kinds(kinds, where) for arg, kinds in (must_accept or {}).items()}

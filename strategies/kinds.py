@@ -55,6 +55,12 @@ class Kinds:
     allowed: frozenset[LayoutKind]
     unit_last: bool = False
 
+    def __repr__(self) -> str:
+        """The constant's name, so that a signature can be read."""
+        names = {ANY: "ANY", WRITABLE: "WRITABLE", CONTIGUOUS_LAST: "CONTIGUOUS_LAST", DENSE: "DENSE"}
+        listed = ", ".join(sorted(self.allowed))
+        return names.get(self, f"Kinds({listed}{'; last dimension contiguous' if self.unit_last else ''})")
+
     def without(self, *kinds: LayoutKind | str) -> Kinds:
         """The same without some kinds, for example ``CONTIGUOUS_LAST.without("misaligned")``."""
         return Kinds(self.allowed - Kinds.of(kinds).allowed, self.unit_last)

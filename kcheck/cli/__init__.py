@@ -42,15 +42,16 @@ class _Commands(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+# \b keeps click from filling the paragraph.
+_EXIT_CODES = """\b
+Exit codes: 0 nothing found · 1 findings · 2 usage or configuration ·
+3 could not check · 4 internal error · 5 no target · 130 interrupted"""
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EXIT_CODES)
 @click.version_option(kcheck.__version__, prog_name="kcheck")
 def cli() -> None:
-    r"""Find the bugs that GPU kernel test suites miss: wrong strides, wrong offsets, reads outside a view.
-
-    \b
-    Exit codes: 0 nothing found · 1 findings · 2 usage or configuration ·
-    3 could not check · 4 internal error · 5 no target · 130 interrupted
-    """
+    """Find the bugs that GPU kernel test suites miss: wrong strides, wrong offsets, reads outside a view."""
 
 
 def main() -> None:

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 @click.command("fuzz")
 @click.argument("targets", nargs=-1)
 @click.option(
-    "--max-examples", type=click.IntRange(min=0), default=500, show_default=True, help="Random cases a target."
+    "--max-examples",
+    type=click.IntRange(min=0),
+    default=500,
+    show_default=True,
+    help="Random cases a target; the sweep and shrinking come on top.",
 )
 @click.option("--max-time", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds a target.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of the whole run; drawn and shown if not given.")

@@ -103,6 +103,10 @@ def tell_symptoms(turn: Turn) -> tuple[Discovery, ...]:
         else:
             turn.emit(BugFound(symptom))
             told.append(symptom)
+    for discovery in told:
+        argument = discovery.finding.argument
+        if discovery.culprit in ("", argument):
+            turn.mark(argument, turn.bugs[discovery.fingerprint].kinds, Cell.FINDING)
     complete = [
         replace(d, seen=turn.bugs[d.fingerprint].seen, related=tuple(turn.related.get(d.fingerprint, ()))) for d in told
     ]

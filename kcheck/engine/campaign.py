@@ -13,7 +13,7 @@ from kcheck.engine.attribute import tell_symptoms
 from kcheck.engine.outcome import result
 from kcheck.engine.search import random_rounds
 from kcheck.engine.settings import Settings
-from kcheck.engine.sweep import learn, sweep
+from kcheck.engine.sweep import check_pins, learn, sweep
 from kcheck.engine.turn import Stop, Turn
 from kcheck.errors import CouldNotCheck
 from kcheck.events import Event, RunDone, RunStarted, TargetDone, TargetResult, TargetStarted, WorkerReplaced
@@ -89,6 +89,7 @@ class Campaign:
 
     def _run_targets(self) -> None:
         began = time.monotonic()
+        check_pins([one.target for one in self._targets], self._settings.plan)
         self._client.on_replaced = lambda cause, seconds: self._emit(WorkerReplaced(self._current, cause, seconds))
         names = tuple(one.target.name for one in self._targets)
         self._emit(RunStarted(names, self._backend, self._settings.seed, self._client.versions))
@@ -119,5 +120,5 @@ class Campaign:
     def _phases(self, turn: Turn) -> None:
         if self._settings.sweep:
             sweep(turn)
-        first = learn(turn)
+        first = learn(turn.target, turn.settings.plan)
         random_rounds(turn, first.record.learn_slots(first.case.drawn))

@@ -8,9 +8,9 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis.errors import Unsatisfiable
 
 from kcheck.case import Case
-from kcheck.engine.draw import QUIET, Drawn, planned, simplest, spec_error
-from kcheck.engine.sweep import walk
-from kcheck.errors import InvalidDocument, SpecError, UsageError
+from kcheck.engine.draw import QUIET, Drawn, planned, simplest
+from kcheck.engine.sweep import learn, walk
+from kcheck.errors import UsageError
 from kcheck.plan import Plan
 from kcheck.store import Store, read_case
 from kcheck.target import Target
@@ -26,7 +26,8 @@ def boundary_cases(target: Target, plan: Plan) -> Iterator[Case]:
     Raises:
         SpecError: The target's strategy fails, or yields nothing.
     """
-    first, slots = _first(target)
+    first = learn(target, plan)
+    slots = first.record.learn_slots(first.case.drawn)
     for step in walk(first, slots, plan):
         drawn = simplest(target, step.plan, slots)
         if drawn is not None and (step.kind is None or step.kind in drawn.case.views[step.argument].kinds):
@@ -47,7 +48,8 @@ def random_cases(target: Target, plan: Plan, count: int, run_seed: int) -> list[
     """
     if not count:
         return []
-    _, slots = _first(target)
+    first = learn(target, plan)
+    slots = first.record.learn_slots(first.case.drawn)
     cases: list[Case] = []
 
     @seed(run_seed)
@@ -60,8 +62,6 @@ def random_cases(target: Target, plan: Plan, count: int, run_seed: int) -> list[
         take()
     except Unsatisfiable:
         pass
-    except (SpecError, InvalidDocument, Exception) as error:
-        raise spec_error(target, error) from None
     return cases
 
 
@@ -89,11 +89,3 @@ def distinct(cases: Iterable[Case]) -> tuple[Case, ...]:
     for case in cases:
         found.setdefault(case.key, case)
     return tuple(found.values())
-
-
-def _first(target: Target) -> tuple[Drawn, tuple[str, ...]]:
-    """The small contiguous case, and which argument each tensor draw of it becomes."""
-    first = simplest(target, Plan(small=True))
-    if first is None:
-        raise SpecError(f"{target.file}:{target.line}: the case strategy of {target.name} yields nothing")
-    return first, first.record.learn_slots(first.case.drawn)

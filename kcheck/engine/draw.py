@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
-from hypothesis.errors import Unsatisfiable
+from hypothesis.errors import HypothesisException, Unsatisfiable
 from hypothesis.strategies import SearchStrategy
 
 from kcheck.case import Case
@@ -49,7 +49,12 @@ def planned(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> SearchSt
     @st.composite
     def draw_planned(draw: st.DrawFn) -> Drawn:
         with drawing(Drawing(plan, slots)) as record:
-            case = draw(target.cases)
+            try:
+                case = draw(target.cases)
+            except HypothesisException:  # how Hypothesis drops a case
+                raise
+            except Exception as error:
+                raise spec_error(target, error) from None
         if not isinstance(case, Case):
             raise SpecError(
                 f"{target.file}:{target.line}: cases yields a {type(case).__name__}; expected kcheck.Case(...)"
@@ -79,8 +84,8 @@ def simplest(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> Drawn |
         take()
     except Unsatisfiable:
         pass
-    except (SpecError, InvalidDocument, Exception) as error:
-        raise spec_error(target, error) from None
+    except SpecError as error:
+        raise error from None
     return drawn[0] if drawn else None
 
 

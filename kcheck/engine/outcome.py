@@ -19,7 +19,7 @@ def result(turn: Turn, discoveries: tuple[Discovery, ...], failure: str, interru
         failure: Why the turn could not go on, ``""`` if it could.
         interrupted: The user stopped it.
     """
-    reasons = [failure] if failure else []
+    reasons = [failure] if failure else ["the run was interrupted"] if interrupted else []
     if not failure:
         reasons += _unchecked(turn)
         if not interrupted or turn.counts[CaseVerdict.MATCH]:
@@ -58,7 +58,10 @@ def _unproven(turn: Turn, interrupted: bool) -> list[str]:
     reasons = []
     if not interrupted:
         declined = {n: why for n, why in turn.strided_declined.items() if n not in turn.strided_accepted}
-        reasons = [f"no layout of {name} but contiguous ones was accepted: {why}" for name, why in declined.items()]
+        reasons = [
+            f"no layout of {name} but contiguous ones was accepted: {why}; if so meant, draw it with kinds=ks.DENSE"
+            for name, why in declined.items()
+        ]
     if judged > turn.exempt:
         names = turn.target.kernels or (("",) if not turn.launches else ())
         for name in names:

@@ -13,9 +13,8 @@ from hypothesis.errors import Flaky, Unsatisfiable
 
 from kcheck.case import Case
 from kcheck.engine.attribute import discover, is_explained
-from kcheck.engine.draw import QUIET, Drawn, planned, spec_error
+from kcheck.engine.draw import QUIET, Drawn, planned
 from kcheck.engine.turn import Stop, Turn, weight
-from kcheck.errors import KcheckError
 from kcheck.events import Phase, PhaseStarted
 from kcheck.findings import Finding, Kind
 from kcheck.plan import Plan
@@ -86,10 +85,6 @@ class _Round:
             return True
         except Unsatisfiable:
             return False
-        except KcheckError:
-            raise
-        except Exception as error:
-            raise spec_error(self.turn.target, error) from None
         return False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kcheck.case import Case, Role
@@ -11,10 +11,12 @@ from kcheck.engine.attribute import is_explained
 from kcheck.engine.draw import Drawn, merged, simplest
 from kcheck.engine.search import pursue
 from kcheck.engine.turn import Turn
-from kcheck.errors import SpecError
+from kcheck.errors import SpecError, UsageError
 from kcheck.events import CaseVerdict, Cell, Phase, PhaseStarted
 from kcheck.layout import LayoutKind
 from kcheck.plan import Plan
+from kcheck.protocol import Judgement
+from kcheck.target import Target
 
 SHARE = 0.5  # of a target's time; the rest is for random cases
 _CELLS = {
@@ -47,10 +49,11 @@ def sweep(turn: Turn) -> None:
         SpecError: The target's strategy yields nothing, or fails.
         Stop: The budget is used up.
     """
-    first = learn(turn)
+    first = learn(turn.target, turn.settings.plan)
     slots = first.record.learn_slots(first.case.drawn)
     steps = list(walk(first, slots, turn.settings.plan))
     turn.emit(PhaseStarted(turn.target.name, Phase.SWEEP, len(steps)))
+    base: Judgement | None = None
     end = time.monotonic() + turn.settings.max_time * SHARE
     for done, step in enumerate(steps):
         if time.monotonic() > end:
@@ -65,7 +68,8 @@ def sweep(turn: Turn) -> None:
             turn.mark(step.argument, [step.kind], Cell.NOT_TRIED)
             continue
         judgement = turn.judge(case)
-        if step.kind is not None:
+        base = base or judgement  # of the first step: nothing is pinned
+        if step.kind is not None and not _is_of_any_layout(turn, step, judgement, base):
             turn.mark(step.argument, [step.kind], _CELLS[judgement.verdict])
         for finding in turn.news(case, judgement):
             if is_explained(turn, finding, case):
@@ -73,19 +77,42 @@ def sweep(turn: Turn) -> None:
             pursue(turn, finding, Plan(layouts=step.plan.layouts, pins=turn.settings.plan.pins), slots)
 
 
-def learn(turn: Turn) -> Drawn:
+def learn(target: Target, fixed: Plan) -> Drawn:
     """The small contiguous case: what arguments and choices there are.
+
+    Args:
+        target: Whose cases.
+        fixed: Pins of the whole run, for a strategy that yields nothing without them.
 
     Raises:
         SpecError: The strategy yields nothing.
     """
-    base = merged(turn.settings.plan, small=True)
-    first = simplest(turn.target, Plan(small=True)) or simplest(turn.target, base)
+    first = simplest(target, Plan(small=True)) or simplest(target, merged(fixed, small=True))
     if first is None:
-        raise SpecError(
-            f"{turn.target.file}:{turn.target.line}: the case strategy of {turn.target.name} yields nothing"
-        )
+        raise SpecError(f"{target.file}:{target.line}: the case strategy of {target.name} yields nothing")
     return first
+
+
+def check_pins(targets: Sequence[Target], fixed: Plan) -> None:
+    """Check that what the user pinned can be had: a pin that changes nothing must not look like a pass.
+
+    Raises:
+        UsageError: No target has a choice of that name, or one cannot honour a pin.
+    """
+    known: set[str] = set()
+    for target in targets if fixed.pins or fixed.layouts else ():
+        try:
+            first = learn(target, fixed)
+            slots = first.record.learn_slots(first.case.drawn)
+            pinned = simplest(target, merged(fixed, small=True), slots)
+        except SpecError:
+            continue  # told when the target has its turn
+        known |= set(first.record.choices)
+        if pinned is not None and pinned.record.unmet:
+            raise UsageError(f"{target.name} cannot have what is pinned: {'; '.join(pinned.record.unmet)}")
+    for name in fixed.pins:
+        if known and name not in known:
+            raise UsageError(f"--set {name}=…: no target has the choice {name!r}; known: {', '.join(sorted(known))}")
 
 
 def walk(first: Drawn, slots: tuple[str, ...], fixed: Plan) -> Iterator[Step]:
@@ -106,6 +133,14 @@ def walk(first: Drawn, slots: tuple[str, ...], fixed: Plan) -> Iterator[Step]:
     values = [(choice.name, value) for choice in free for value in choice.values]
     for name, value in sorted(values, key=lambda pin: pin[1] if isinstance(pin[1], int) else 0):
         yield Step(merged(fixed, small=True, pins={name: value}))
+
+
+def _is_of_any_layout(turn: Turn, step: Step, judgement: Judgement, base: Judgement) -> bool:
+    """All that a step shows is seen in the contiguous case too, and is about other arguments."""
+    known = {turn.fingerprint(finding) for finding in base.findings}
+    return bool(judgement.findings) and all(
+        turn.fingerprint(finding) in known and finding.argument != step.argument for finding in judgement.findings
+    )
 
 
 def _has(case: Case, argument: str, kind: LayoutKind) -> bool:

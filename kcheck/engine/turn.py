@@ -185,7 +185,7 @@ class Turn:
         bug = self.bugs.setdefault(self.fingerprint(finding), Bug(finding, case))
         bug.seen += 1
         view = case.views.get(finding.argument)
-        if view is not None:
+        if view is not None and len(view.kinds) == 1:  # of several kinds any one may be to blame
             bug.kinds |= view.kinds
         if (finding.severity.rank, weight(case)) < (bug.finding.severity.rank, weight(bug.case)):
             bug.finding, bug.case = finding, case

@@ -35,7 +35,6 @@ from kcheck.store import Store
 from kcheck.target import Target
 
 MAX_BACKING = 1 << 28  # bytes: a larger tensor (a far layout) is not laid out for real
-_ONLY_TRITON = "Under compute-sanitizer kcheck sees the launches that go through Triton, and no others."
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +189,7 @@ class SanitizerCampaign:
         turn.notes += [f"{tool}: {note}" for note in session.notes]
         turn.notes.append(f"{tool}: {cases_text(ran)}, {launcher.count} starts, {time.monotonic() - began:.0f} s")
         if not session.reasons and not turn.bugs and turn.counts[CaseVerdict.MATCH]:
-            turn.reasons += [
-                f"{tool}: {reason} {_ONLY_TRITON}" for reason in unlaunched(target.kernels, session.launches)
-            ]
+            turn.reasons += [f"{tool}: {reason}" for reason in _unseen(target, session.launches)]
 
     def _discover(self, turn: _Turn, tool: Tool, checked: Checked) -> Iterator[Event]:
         for finding in checked.findings:
@@ -217,3 +214,15 @@ class SanitizerCampaign:
             layout_kinds=tuple(sorted(view.kinds)) if view is not None else (),
             directory=self._store.unusual,
         )
+
+
+def _unseen(target: Target, launches: Mapping[str, int]) -> list[str]:
+    """Why launches prove nothing about some kernels, a sentence each."""
+    unknown = [kernel for kernel in target.named if not launches.get(kernel)]
+    reasons = [
+        f"{kernel} is named by a string: under compute-sanitizer only launches by Triton are seen, so nobody knows "
+        "whether it ran."
+        for kernel in unknown
+    ]
+    known = [kernel for kernel in target.kernels if kernel not in unknown]
+    return reasons + (unlaunched(known, launches) if known or not unknown else [])

@@ -316,7 +316,7 @@ def poison(tensor: torch.Tensor, byte: int) -> None:
     if tensor.dtype == torch.bool:  # 0 and 1 are the only valid bytes
         byte &= 1
     pattern = torch.full((tensor.element_size(),), byte, dtype=torch.uint8, device=tensor.device)
-    tensor.copy_(pattern.view(tensor.dtype).expand(tensor.shape))
+    tensor.copy_(pattern.view(tensor.dtype).reshape(()).expand(tensor.shape))
 
 
 def _distinct(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:

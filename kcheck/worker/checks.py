@@ -64,10 +64,10 @@ def _memory_finding(case: Case, layouts: Mapping[str, Layout], fault: Fault, kin
     verb = {"read": "reads", "write": "writes", "atomic": "updates"}[fault.access]
     name = fault.argument or fault.parameter or "memory"
     place = f"{name}[{', '.join(map(str, fault.index))}]" if fault.index else name
+    if fault.between:
+        place = f"between the elements of {name}, behind {place}"
     message = f"{fault.kernel} {verb} {place}, {_where(fault, layout, view)}"
     notes = ["the value read has no effect on the result in this case"] if harmless else []
-    if fault.between:
-        notes.append(f"the address lies between elements of the view, behind {place}")
     cells: tuple[int, ...] = ()
     if layout is not None and view is not None:
         size = dtype_named(view.dtype).itemsize
@@ -211,8 +211,12 @@ def unwritten(first: Observation, second: Observation, poisons: tuple[int, int])
 
 def _holds(tensor: torch.Tensor, byte: int) -> torch.Tensor:
     wanted = byte & 1 if tensor.dtype == torch.bool else byte
-    raw = tensor.contiguous().view(torch.uint8).reshape(*tensor.shape, tensor.element_size())
-    return (raw == wanted).all(-1)
+    return (raw_bytes(tensor) == wanted).all(-1)
+
+
+def raw_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of every element: uint8, of the tensor's shape and one more dimension."""
+    return tensor.contiguous().reshape(-1).view(torch.uint8).reshape(*tensor.shape, tensor.element_size())
 
 
 def unwritten_findings(

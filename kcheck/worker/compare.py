@@ -13,7 +13,7 @@ EXAMPLES = 8
 ORACLE_ERROR_FACTOR = 4.0
 # A library sums in a tree, a correct kernel in sequence. Over K terms of spread s, with machine epsilon e, the sequence
 # loses about 0.2·e·s·K, while inputs that move by e move the sum by about 0.8·e·s·sqrt(K): a factor of 0.25·sqrt(K).
-# Three standard deviations, and K up to some 16,000, make this.
+# Three standard deviations, and K up to some 16,000, make this. Equal terms, whose errors add up, need less of it.
 SUMMATION_FACTOR = 64.0
 
 # torch.testing.assert_close's defaults (https://docs.pytorch.org/docs/stable/testing.html). It has none for the 8-bit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import linecache
 import time
 from collections import Counter
 from dataclasses import replace
@@ -141,7 +142,9 @@ def _failed(trial: Trial, run: Observation, error: BaseException) -> Judgement:
 
 
 def _rejected(trial: Trial, error: BaseException) -> Judgement:
-    quote = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    file, line = user_frame(error, trial.target)
+    text = str(error).strip() or linecache.getline(file, line).strip()
+    quote = f"{type(error).__name__}: {text} ({file}:{line})"
     about_layout = not trial.is_dense and trial.run_dense().error is None
     owed = [
         name
@@ -150,7 +153,6 @@ def _rejected(trial: Trial, error: BaseException) -> Judgement:
     ]
     if not owed:
         return Judgement(CaseVerdict.REJECTED, quote, layout_rejected=about_layout)
-    file, line = user_frame(error, trial.target)
     finding = Finding(
         kind=Kind.MUST_ACCEPT,
         message=f"{owed[0]} was rejected in a layout that the target must accept: {quote}",

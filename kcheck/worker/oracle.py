@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from kcheck.case import Case, DTypeValue
+from kcheck.case import Case, DTypeValue, Role
 from kcheck.dtypes import dtype_named
 from kcheck.errors import SpecError
 from kcheck.target import Target
@@ -18,10 +18,11 @@ SENSITIVITY_DRAWS = 4
 
 
 def output_names(target: Target, case: Case) -> tuple[str, ...]:
-    """Paths of the views that the target writes, in the order of its declaration."""
-    return tuple(
-        name for output in target.outputs for name in case.views if name == output or name.startswith(f"{output}[")
-    )
+    """Paths of the views that the target writes: those it declares, in that order, then what was drawn as an output."""
+    views = case.views
+    declared = [n for output in target.outputs for n in views if n == output or n.startswith(f"{output}[")]
+    drawn = [name for name, view in views.items() if view.role in (Role.OUTPUT, Role.INOUT)]
+    return tuple(dict.fromkeys((*declared, *drawn)))
 
 
 def expected(
@@ -65,7 +66,8 @@ def sensitivity(
     """How far results move when every floating-point input moves by a rounding error: a measure of what a sum loses.
 
     An input is multiplied by 1 + e·r, r random in [-1, 1), e the machine epsilon of float32 (of float64 where the
-    result is that). Where terms cancel, results move by much more than their own rounding error.
+    result is that); in the first draw all r are 1. Where terms cancel, random moves are much larger than the result's
+    own rounding error; where they do not, errors add up as moves in one direction do.
 
     Args:
         target: With an oracle that runs in float64.
@@ -93,7 +95,7 @@ def _perturbed(contents: Mapping[str, torch.Tensor], epsilon: float, draw: int) 
     for ordinal, (name, tensor) in enumerate(contents.items()):
         if tensor.dtype.is_floating_point:
             bits = hashed(draw * len(contents) + ordinal, 0, tensor.numel(), tensor.device)
-            r = (bits.double() / 2**31 - 1).reshape(tensor.shape)
+            r = (bits.double() / 2**31 - 1).reshape(tensor.shape) if draw else 1.0
             tensor = tensor.double() * (1 + epsilon * r)
         moved[name] = tensor
     return moved
@@ -110,16 +112,18 @@ def _call(
         file, line = user_frame(error, target)
         raise SpecError(f"{file}:{line}: the oracle raised {type(error).__name__}: {error}") from None
     outputs = output_names(target, case)
-    given = [tensor for _, tensor in named_tensors(result)]
-    if not given:
-        given = [tensors[name] for name in outputs]
     wanted = [*outputs, *returned]
-    if len(given) < len(outputs) or (returned and not outputs and len(given) != len(returned)):
+    given = [tensor for _, tensor in named_tensors(result)]
+    if not given and outputs and not returned:
+        return {name: tensors[name] for name in outputs}
+    if not wanted or len(given) != len(wanted):
+        names = f"{len(wanted)} results ({', '.join(wanted)})" if wanted else "a target that gives none"
         raise SpecError(
-            f"{target.file}:{target.line}: the oracle returned {len(given)} tensors for {len(wanted)} outputs "
-            f"({', '.join(wanted)}); return one for each, in this order, or return None and write its own outputs"
+            f"{target.file}:{target.line}: the oracle returned {len(given)} tensors for {names}; name what the target "
+            "writes in outputs=[...], and have the oracle return one tensor for each of these, then one for each that "
+            "the target returns, or return None and write its own outputs"
         )
-    return dict(zip(wanted, given, strict=False))
+    return dict(zip(wanted, given, strict=True))
 
 
 def check_shapes(

@@ -234,5 +234,4 @@ def identical(a: torch.Tensor | None, b: torch.Tensor | None, unwritten: torch.T
 
 
 def _differing_bits(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    raw = [t.contiguous().view(torch.uint8).reshape(*t.shape, t.element_size()) for t in (a, b)]
-    return (raw[0] != raw[1]).any(-1)
+    return (checks.raw_bytes(a) != checks.raw_bytes(b)).any(-1)

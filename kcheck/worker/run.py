@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from kcheck.case import Case
+from kcheck.case import Case, Role
 from kcheck.errors import KcheckError
 from kcheck.origin import is_user_code
 from kcheck.target import Target
@@ -85,9 +85,9 @@ def run_target(
     observation.seconds = {"arena": placed - began, "target": time.perf_counter() - placed}
     if observation.error is None:
         for name, view in views.items():
-            if name.partition("[")[0] in target.outputs and view.role.writable:
+            if view.role in (Role.OUTPUT, Role.INOUT):
                 observation.outputs[name] = placement.tensors[name].clone(memory_format=torch.contiguous_format)
-        observation.outputs |= _returned(returned, placement)
+        observation.outputs |= _returned(returned, [placement.tensors[name] for name in observation.outputs])
     return observation
 
 
@@ -99,24 +99,32 @@ def _seen_by_name(names: Sequence[str], watch: Watch) -> AbstractContextManager[
     return launches_by_name(names, watch.launches)
 
 
-def _returned(value: Any, placement: Placement) -> dict[str, torch.Tensor]:
-    """Returned tensors that are not arguments themselves, copied."""
-    own = {tensor.data_ptr() for tensor in placement.tensors.values() if tensor.numel()}
+def _returned(value: Any, outputs: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Returned tensors, copied; an output that is returned is compared already."""
     return {
         name: tensor.detach().clone(memory_format=torch.contiguous_format)
         for name, tensor in named_tensors(value)
-        if tensor.data_ptr() not in own
+        if not any(_is_same(tensor, output) for output in outputs)
     }
 
 
-def named_tensors(value: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors in a returned value, in order: ``return``, or ``return[i]`` for those of a tuple or list."""
+def _is_same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """The same elements in memory."""
+    return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride() and a.dtype == b.dtype
+
+
+def named_tensors(value: Any, name: str = "return") -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors and numbers in a returned value, in order: ``return``, ``return[1]``, ``return['lse']``."""
     if isinstance(value, torch.Tensor):
-        yield "return", value
+        yield name, value
+    elif isinstance(value, (bool, int, float)):
+        yield name, torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
     elif isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
-            if isinstance(item, torch.Tensor):
-                yield f"return[{i}]", item
+            yield from named_tensors(item, f"{name}[{i}]")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from named_tensors(item, f"{name}[{key!r}]")
 
 
 def user_frame(error: BaseException, target: Target) -> tuple[str, int]:

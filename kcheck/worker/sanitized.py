@@ -7,10 +7,12 @@ output that nothing wrote would itself be reported.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 
@@ -45,10 +47,9 @@ def run_job(job: Job, progress: ProgressFile) -> None:
         progress.started(number)
         status, reason, launches = _run(target, case, backend, job, number, progress)
         progress.finished(number, status, reason, launches)
-        if status is Status.LOST:
-            break
-    if job.leaks and backend.device == "cuda":
+    if job.leaks and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         _destroy_context()
+        _leave(progress)
     progress.ended()
 
 
@@ -66,13 +67,17 @@ def _run(
     except KcheckError as error:
         status, reason = Status.UNCHECKED, str(error)
     except ContextLost as lost:
-        status, reason = Status.LOST, lost.reason
+        progress.finished(number, Status.LOST, lost.reason, _counted(watch))
+        _leave(progress)
     except KernelStopped as stopped:
         status, reason = Status.UNCHECKED, stopped.reason
     except Exception as error:
         status, reason = _raised(target, error, watch)
-    launches = Counter(launch.kernel for launch in watch.launches if launch.programs)
-    return status, reason, launches
+    return status, reason, _counted(watch)
+
+
+def _counted(watch: Watch) -> Mapping[str, int]:
+    return Counter(launch.kernel for launch in watch.launches if launch.programs)
 
 
 def _regions(case: Case, placement: ExactPlacement) -> list[Region]:
@@ -89,9 +94,16 @@ def _raised(target: Target, error: Exception, watch: Watch) -> tuple[Status, str
 
 def _destroy_context() -> None:
     """What is not freed by now has leaked: memcheck counts when a context is destroyed, which the exit alone is not."""
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.synchronize()
-        ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxReset_v2(torch.cuda.current_device())
+    torch.cuda.synchronize()
+    ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxReset_v2(torch.cuda.current_device())
+
+
+def _leave(progress: ProgressFile) -> NoReturn:
+    """End at once: without a CUDA context whatever is still freed fails, and torch would abort the process."""
+    progress.ended()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -149,4 +149,5 @@ def test_what_is_right_is_silent(spec: str, client: Client, tmp_path: Path) -> N
 def test_a_clean_rejection_is_no_finding_and_no_pass(client: Client, tmp_path: Path) -> None:
     result = run("controls.py::clean_rejection", client, tmp_path)
     assert result.verdict is CaseVerdict.COULD_NOT_CHECK
-    assert result.reasons == ("no layout of x but contiguous ones was accepted: ValueError: x must be contiguous",)
+    assert result.reasons[0].startswith("no layout of x but contiguous ones was accepted: ")
+    assert "ValueError: x must be contiguous" in result.reasons[0]

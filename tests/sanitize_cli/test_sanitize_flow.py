@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +200,17 @@ def test_one_proof_less_is_no_pass(drop: str, says: str, fake: Fake, tmp_path: P
     ran = run(tmp_path, numbered(3))
     assert ran.result.verdict is V.COULD_NOT_CHECK
     assert says in " ".join(ran.result.reasons)
+
+
+def test_a_kernel_named_by_a_string_could_not_be_checked(fake: Fake, tmp_path: Path) -> None:
+    fake.behave()
+    target = replace(kernel_target("kernel", "cuda_kernel"), named=("cuda_kernel",))
+    result = run(tmp_path, numbered(2), target=target).result
+    assert result.verdict is V.COULD_NOT_CHECK
+    assert [reason.partition(":")[2] for reason in result.reasons] == [
+        " cuda_kernel is named by a string: under compute-sanitizer only launches by Triton are seen, so nobody knows "
+        "whether it ran."
+    ]
 
 
 def test_a_case_in_which_the_process_dies_spoils_no_other(fake: Fake, tmp_path: Path) -> None:

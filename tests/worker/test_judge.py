@@ -117,15 +117,53 @@ def test_without_an_oracle_the_contiguous_copy_is_the_reference() -> None:
     assert judge(make(double, outputs=["out"])).verdict is CaseVerdict.MATCH
 
 
-def test_what_is_returned_is_compared_too() -> None:
-    def returning(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        return x + 1
+def judge_returning(function: Callable[[torch.Tensor], Any], oracle: Callable[[torch.Tensor], Any]) -> Judgement:
+    case = Case(x=Tensor("float32", NARROWED, Fill(seed=7)))
+    return Judge(BACKEND).judge(make(function, oracle), case)
 
-    def right(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        return x + 1
 
-    assert judge(make(returning, right)).verdict is CaseVerdict.MATCH
-    assert kinds(judge(make(returning, double_oracle))) == [Kind.VALUE_MISMATCH]
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + 1,
+        lambda x: (x + 1, x.sum()),
+        lambda x: {"a": x + 1, "b": [x * 2]},
+        lambda x: x.sum(),
+        lambda x: x[0, 0],
+        lambda x: float(x[0, 0]),
+        lambda x: x,
+    ],
+)
+def test_what_is_returned_is_compared_too(function: Callable[[torch.Tensor], Any]) -> None:
+    assert judge_returning(function, function).verdict is CaseVerdict.MATCH
+    nested = function(torch.ones(3, 4))
+    if not isinstance(nested, tuple | dict):
+        assert kinds(judge_returning(function, lambda x: function(x) + 1)) == [Kind.VALUE_MISMATCH]
+
+
+def test_an_output_that_is_drawn_but_not_declared_is_compared() -> None:
+    def wrong(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        out.copy_(x * 3)
+        return out
+
+    assert kinds(judge(make(wrong, double_oracle))) == [Kind.VALUE_MISMATCH]
+    assert judge(make(double, double_oracle)).verdict is CaseVerdict.MATCH
+
+
+def test_a_result_that_is_compared_with_nothing_is_could_not_check() -> None:
+    nothing = judge_returning(lambda x: None, lambda x: x)
+    too_many = judge_returning(lambda x: x + 1, lambda x: (x + 1, x))
+    too_few = judge_returning(lambda x: (x + 1, x), lambda x: x + 1)
+    for judgement in (nothing, too_many, too_few):
+        assert judgement.verdict is CaseVerdict.COULD_NOT_CHECK
+        assert "the oracle returned" in judgement.reason
+        assert "outputs=[...]" in judgement.reason
+
+
+def test_results_without_dimensions_are_compared_to_the_bit() -> None:
+    scalar = Layout(())
+    case = Case(out=Tensor("float32", scalar, role=Role.OUTPUT), x=Tensor("float32", scalar, Fill(seed=7)))
+    assert Judge(BACKEND).judge(make(double, double_oracle), case).verdict is CaseVerdict.MATCH
 
 
 def test_an_element_nobody_wrote_is_found() -> None:
@@ -206,7 +244,7 @@ def test_declined_layouts_and_declined_values_are_rejected() -> None:
 
     judgement = judge(make(contiguous_only, double_oracle, outputs=["out"]))
     assert (judgement.verdict, judgement.layout_rejected) == (CaseVerdict.REJECTED, True)
-    assert judgement.reason == "ValueError: x must be contiguous"
+    assert judgement.reason.startswith(f"ValueError: x must be contiguous ({__file__}:")
     judgement = judge(make(never, double_oracle, outputs=["out"]))
     assert (judgement.verdict, judgement.layout_rejected) == (CaseVerdict.REJECTED, False)
     owed = make(contiguous_only, double_oracle, outputs=["out"], must_accept={"x": ["narrowed"]})

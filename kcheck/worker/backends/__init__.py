@@ -16,6 +16,7 @@ def open_backend(name: str) -> Backend:
 
     Raises:
         UsageError: There is no backend of that name.
+        CouldNotCheck: The machine has no device for it.
         UnsupportedVersion: The installed Triton is not one that it knows.
     """
     import torch

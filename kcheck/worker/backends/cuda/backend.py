@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from kcheck.errors import CouldNotCheck
 from kcheck.findings import Kind
 from kcheck.origin import is_user_code
 from kcheck.worker.backends.base import (
@@ -44,6 +45,7 @@ class CudaBackend:
     """Runs kernels compiled, on the current CUDA device.
 
     Raises:
+        CouldNotCheck: There is no such device.
         UnsupportedVersion: The installed Triton is not one that it knows.
     """
 
@@ -51,6 +53,10 @@ class CudaBackend:
     device = "cuda"
 
     def __init__(self) -> None:
+        if not torch.cuda.is_available():
+            raise CouldNotCheck(
+                f"torch {torch.__version__} sees no CUDA GPU here; use --backend interpret, or see kcheck doctor"
+            )
         triton_seams.check()
         self._compiles = CompileLog()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 from kcheck.worker.backends.base import CompileFailed, Frame, KernelStopped, Unsupported
@@ -31,10 +32,21 @@ def stopping(kernel: Any, values: dict[str, Any]) -> Iterator[None]:
                 f"kernel {name} does not compile when {constant} is 1: Triton makes it a constant, which has no .to"
             )
             raise CompileFailed(reason, frame) from error
+        refused = _refused_anywhere(error)
+        if refused:
+            raise CompileFailed(f"kernel {name} does not compile: {refused}", frame) from error
         what = f"`{frame.source}`" if frame else "a feature"
         cause = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
         reason = f"kernel {name} uses {what}, which the CPU interpreter cannot run ({cause})"
         raise Unsupported(reason, frame) from error
+
+
+def _refused_anywhere(error: Exception) -> str:
+    """Why the compiler refuses the kernel too, for what is certain to be so; ``""`` otherwise."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        return f"module {error.obj.__name__} has no {error.name}"
+    text = str(error.__cause__ or error)
+    return text if "range must be a power of 2" in text else ""
 
 
 def _converted_constant(error: Exception, frame: Frame | None, kernel: Any, values: dict[str, Any]) -> str:

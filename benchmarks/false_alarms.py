@@ -17,8 +17,9 @@ from pathlib import Path
 
 from kcheck import loader
 from kcheck.client import Client
-from kcheck.engine import Campaign, Selected, Settings
+from kcheck.engine import Campaign, Settings
 from kcheck.events import RunDone, TargetResult
+from kcheck.loader import LoadedTarget
 from kcheck.store import Store
 from kcheck.targets.paged_gather import cases
 
@@ -27,16 +28,16 @@ REPEATED = 1.4  # Hypothesis draws some cases twice; only distinct ones are coun
 OTHERS = ("controls_matmul.py::matmul", "controls_reduce.py::atomic_column_sum", "controls_reduce.py::last_block_sum")
 
 
-def selected() -> Iterator[tuple[Selected, int]]:
+def selected() -> Iterator[tuple[LoadedTarget, int]]:
     """Targets, and the share of the cases that each gets."""
     (gather,) = loader.load("builtin:paged_gather")
-    yield Selected(replace(gather.target, cases=cases(max_requests=8)), gather.spec), 1
+    yield LoadedTarget(replace(gather.target, cases=cases(max_requests=8)), gather.spec), 1
     for name in OTHERS:
         (loaded,) = loader.load(str(KERNELS / name))
-        yield Selected(loaded.target, loaded.spec), 10
+        yield loaded, 10
 
 
-def run(one: Selected, client: Client, examples: int, seed: int) -> TargetResult:
+def run(one: LoadedTarget, client: Client, examples: int, seed: int) -> TargetResult:
     """Random cases alone: no sweep, and an empty example database."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(max_examples=examples, max_time=36_000.0, seed=seed, sweep=False)

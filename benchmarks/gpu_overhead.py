@@ -23,7 +23,8 @@ import triton
 from kcheck import loader
 from kcheck.case import Case
 from kcheck.client import Client
-from kcheck.engine import Campaign, Selected, Settings
+from kcheck.engine import Campaign, Settings
+from kcheck.loader import LoadedTarget
 from kcheck.protocol import Judgement
 from kcheck.store import Store
 from kcheck.targets.paged_gather import cases
@@ -51,7 +52,7 @@ class Recording:
         return answer
 
 
-def campaign(one: Selected, client: Client, examples: int) -> tuple[Recording, float]:
+def campaign(one: LoadedTarget, client: Client, examples: int) -> tuple[Recording, float]:
     """Random cases of one target with an empty database; wall seconds of the whole campaign."""
     recording = Recording(client)
     client.judge = recording.judge  # type: ignore[method-assign]
@@ -65,7 +66,7 @@ def campaign(one: Selected, client: Client, examples: int) -> tuple[Recording, f
     return recording, wall
 
 
-def bare(one: Selected, ready: list[Case]) -> float:
+def bare(one: LoadedTarget, ready: list[Case]) -> float:
     """Seconds of the bare loop over ready-made cases."""
     target = one.target
     made = []
@@ -95,8 +96,8 @@ def main() -> None:
     (gather,) = loader.load("builtin:paged_gather")
     (matmul,) = loader.load(str(KERNELS / "controls_matmul.py"))
     chosen = [
-        Selected(replace(gather.target, cases=cases(max_requests=8)), gather.spec),
-        Selected(matmul.target, matmul.spec),
+        LoadedTarget(replace(gather.target, cases=cases(max_requests=8)), gather.spec),
+        matmul,
     ]
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}; ms a case")
     print(f"{'target':<16}{'cases':>7}{'bare':>8}{'kcheck':>8}{'added':>8}   Hypothesis, protocol, arena, checks")

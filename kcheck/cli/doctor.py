@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
-import shutil
 from pathlib import Path
 
 import click
@@ -25,13 +23,15 @@ def command(directory: Path) -> int:
     for name in _PACKAGES:
         click.echo(f"{name:<11} {_version(name)}")
     click.echo(f"GPU         {_gpu()}")
-    click.echo(f"sanitizer   {_sanitizer()}")
+    has_tool, tool = _sanitizer()
+    click.echo(f"sanitizer   {tool}")
     answers = {name: _backend(name, directory) for name in ("interpret", "cuda")}
     for name, (_, sentence) in answers.items():
         click.echo(f"{name:<11} {sentence}")
     click.echo("")
     click.echo(f"fuzz on the CPU interpreter with the view check: {'yes' if answers['interpret'][0] else 'no'}")
     click.echo(f"fuzz on a GPU: {'yes' if answers['cuda'][0] else 'no'}")
+    click.echo(f"sanitize under compute-sanitizer: {'yes' if has_tool and answers['cuda'][0] else 'no'}")
     return 0 if any(works for works, _ in answers.values()) else 3
 
 
@@ -55,10 +55,14 @@ def _gpu() -> str:
     )
 
 
-def _sanitizer() -> str:
-    home = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    found = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path=str(Path(home) / "bin"))
-    return found or "no compute-sanitizer in PATH or CUDA_HOME"
+def _sanitizer() -> tuple[bool, str]:
+    from kcheck.sanitizer.locate import locate
+
+    try:
+        found = locate()
+    except KcheckError as error:
+        return False, str(error)
+    return True, f"compute-sanitizer {found.version}, {found.path}"
 
 
 def _backend(name: str, directory: Path) -> tuple[bool, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -19,6 +19,7 @@ from kcheck.store import Store
 if TYPE_CHECKING:
     from kcheck.engine import Campaign
     from kcheck.events import RunDone
+    from kcheck.loader import LoadedTarget
 
 
 @click.command("fuzz")
@@ -81,9 +82,9 @@ def command(
     ):
         # The worker process imports torch while this one imports the targets.
         from kcheck import loader
-        from kcheck.engine import Campaign, Selected, Settings
+        from kcheck.engine import Campaign, Settings
 
-        selected = [Selected(one.target, one.spec) for one in loader.select(targets)]
+        selected = loader.select(targets)
         check_layouts(plan.layouts, selected)
         settings = Settings(
             max_examples=max_examples,
@@ -102,10 +103,14 @@ def command(
     return exit_code(done, fail_on)  # type: ignore[arg-type]  # the last event of a run is RunDone
 
 
-def check_layouts(layouts: object, selected: object) -> None:
-    """A pin for an argument that no target has is a typing error, not a pass."""
-    names = {parameter for one in selected for parameter in one.target.parameters}  # type: ignore[attr-defined]
-    for name in layouts:  # type: ignore[attr-defined]
+def check_layouts(layouts: Iterable[str], selected: Iterable[LoadedTarget]) -> None:
+    """A pin for an argument that no target has is a typing error, not a pass.
+
+    Raises:
+        UsageError: There is one.
+    """
+    names = {parameter for one in selected for parameter in one.target.parameters}
+    for name in layouts:
         if name.partition("[")[0] not in names:
             raise UsageError(
                 f"--layout {name}=…: no target has the argument {name!r}; known: {', '.join(sorted(names))}"

@@ -6,7 +6,6 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from kcheck.client import Client
 from kcheck.engine.attribute import tell_symptoms
@@ -17,23 +16,10 @@ from kcheck.engine.sweep import check_pins, learn, sweep
 from kcheck.engine.turn import Stop, Turn
 from kcheck.errors import CouldNotCheck
 from kcheck.events import Event, RunDone, RunStarted, TargetDone, TargetResult, TargetStarted, WorkerReplaced
+from kcheck.loader import LoadedTarget
 from kcheck.store import Store
-from kcheck.target import Target
 
 _QUEUE_SIZE = 256  # the engine waits when the reports cannot keep up
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """A target to run.
-
-    Attributes:
-        target: The target.
-        spec: How the user names it; the worker loads it by this.
-    """
-
-    target: Target
-    spec: str
 
 
 class Campaign:
@@ -48,7 +34,7 @@ class Campaign:
     """
 
     def __init__(
-        self, targets: Sequence[Selected], client: Client, store: Store, settings: Settings, backend: str
+        self, targets: Sequence[LoadedTarget], client: Client, store: Store, settings: Settings, backend: str
     ) -> None:
         self._targets, self._client, self._store = targets, client, store
         self._settings, self._backend = settings, backend
@@ -104,7 +90,7 @@ class Campaign:
         self._store.idle()
         self._emit(RunDone(tuple(results), self._stop.is_set(), time.monotonic() - began))
 
-    def _run_target(self, one: Selected) -> TargetResult:
+    def _run_target(self, one: LoadedTarget) -> TargetResult:
         turn = Turn(one.target, one.spec, self._client, self._store, self._settings, self._emit, self._stop.is_set)
         failure = ""
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from hypothesis import Phase, given, seed, settings
 from hypothesis.errors import Unsatisfiable
@@ -58,10 +59,8 @@ def random_cases(target: Target, plan: Plan, count: int, run_seed: int) -> list[
     def take(drawn: Drawn) -> None:
         cases.append(drawn.case)
 
-    try:
+    with suppress(Unsatisfiable):
         take()
-    except Unsatisfiable:
-        pass
     return cases
 
 

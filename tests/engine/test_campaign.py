@@ -14,10 +14,11 @@ import kcheck
 from kcheck import strategies as ks
 from kcheck.case import Case
 from kcheck.client import Client
-from kcheck.engine import Campaign, Selected, Settings
+from kcheck.engine import Campaign, Settings
 from kcheck.events import BugFound, CaseDone, CaseVerdict, Cell, Discovery, Event, RunDone, TargetResult
 from kcheck.findings import Finding, Kind, Severity
 from kcheck.layout import Layout, LayoutKind
+from kcheck.loader import LoadedTarget
 from kcheck.plan import Plan
 from kcheck.protocol import Judgement
 from kcheck.store import Store
@@ -85,7 +86,7 @@ def run(decide: Decide, tmp_path: Path, *, of: Any = target, **settings: Any) ->
     defaults = {"max_examples": 100, "seed": 3}
     store = Store(tmp_path / "store").open()
     campaign = Campaign(
-        [Selected(of, "t.py::target")],
+        [LoadedTarget(of, "t.py::target")],
         cast(Client, StandIn(decide)),
         store,
         Settings(**{**defaults, **settings}),
@@ -299,7 +300,7 @@ def test_an_interrupted_run_keeps_what_was_found(tmp_path: Path) -> None:
     found = threading.Event()
     store = Store(tmp_path).open()
     campaign = Campaign(
-        [Selected(target, "t.py::target")], cast(Client, StandIn(stray)), store, Settings(seed=1), "interpret"
+        [LoadedTarget(target, "t.py::target")], cast(Client, StandIn(stray)), store, Settings(seed=1), "interpret"
     )
     discoveries: list[Discovery] = []
     done = None

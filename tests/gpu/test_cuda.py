@@ -11,7 +11,7 @@ import torch
 from kcheck import loader
 from kcheck.case import Case
 from kcheck.client import Client
-from kcheck.engine import Campaign, Selected, Settings
+from kcheck.engine import Campaign, Settings
 from kcheck.engine.draw import simplest
 from kcheck.events import CaseVerdict, RunDone, TargetResult
 from kcheck.findings import Kind
@@ -35,7 +35,7 @@ def run(spec: str, gpu: Client, tmp_path: Path, examples: int = 60) -> TargetRes
     spec = spec if spec.startswith("builtin:") else str(KERNELS / spec)
     (loaded,) = loader.load(spec)
     settings = Settings(max_examples=examples, max_time=60, seed=1)
-    chosen = [Selected(loaded.target, loaded.spec)]
+    chosen = [loaded]
     done = list(Campaign(chosen, gpu, Store(tmp_path).open(), settings, "cuda").run())[-1]
     assert isinstance(done, RunDone)
     return done.results[0]

@@ -12,7 +12,7 @@ import pytest
 
 from kcheck import loader
 from kcheck.client import Client
-from kcheck.engine import Campaign, Selected, Settings
+from kcheck.engine import Campaign, Settings
 from kcheck.events import CaseVerdict, Discovery, RunDone, TargetResult
 from kcheck.findings import Kind
 from kcheck.layout import Layout
@@ -27,7 +27,7 @@ def run(spec: str, client: Client, tmp_path: Path, max_examples: int = 60, seed:
     (loaded,) = loader.load(spec)
     store = Store(tmp_path).open()
     settings = Settings(max_examples=max_examples, max_time=60.0, seed=seed)
-    campaign = Campaign([Selected(loaded.target, loaded.spec)], client, store, settings, "interpret")
+    campaign = Campaign([loaded], client, store, settings, "interpret")
     done = list(campaign.run())[-1]
     assert isinstance(done, RunDone)
     return done.results[0]

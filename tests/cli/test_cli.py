@@ -130,6 +130,11 @@ def test_a_syntax_error_is_one_sentence_with_its_line(kcheck: Run, tmp_path: Pat
         (("fuzz", "builtin:nothing"), 2, "nothing"),
         (("fuzz",), 5, "no target"),
         (("fuzz", "builtin:paged_gather", "--set", "rows"), 2, "--set rows: expected NAME=VALUE"),
+        (("fuzz", "builtin:paged_gather", "--set", "num_requsts=4"), 2, "no target has the choice 'num_requsts'"),
+        (("fuzz", "builtin:paged_gather", "--set", "num_requests=1000"), 2, "num_requests=1000 is outside 1 … 256"),
+        (("fuzz", "builtin:paged_gather", "--set", "lengths=long"), 2, "lengths=long is not one of"),
+        (("fuzz", "builtin:paged_gather", "--layout", "pool=transposed"), 2, "cannot have what is pinned"),
+        (("fuzz", "builtin:paged_gather", "--cuda-graph", "--backend", "interpret"), 2, "needs --backend cuda"),
         (("fuzz", "builtin:paged_gather", "--layout", "pool=curly"), 2, "'curly' is not a layout kind"),
         (("fuzz", "builtin:paged_gather", "--layout", "tabel=narrowed"), 2, "no target has the argument 'tabel'"),
         (("fuzz", "builtin:paged_gather", "--report", "xml"), 2, "'xml' is not a report format"),
@@ -242,3 +247,30 @@ def test_an_unwritable_directory_is_one_sentence(kcheck: Run, tmp_path: Path) ->
     done = kcheck("fuzz", "builtin:paged_gather", "--dir", "file/below")
     assert done.returncode == 2
     assert "choose another place with --dir" in sentence(done)
+
+
+def test_the_readme_example_finds_its_bug_and_passes_when_it_is_fixed(kcheck: Run, tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(# kcheck_scale\.py\n.*?)```", readme, re.DOTALL)
+    file = tmp_path / "kcheck_scale.py"
+    file.write_text(example)
+    wrong = kcheck("fuzz", *QUICK)
+    assert wrong.returncode == 1, wrong.stdout + wrong.stderr
+    assert "out-of-view-read · x · kernel scale_kernel" in wrong.stdout
+    pinned = kcheck("fuzz", *QUICK, "--set", "rows=64", "--layout", "x=transposed")
+    assert pinned.returncode == 1, pinned.stdout + pinned.stderr
+    fixed = example.replace("columns, columns, x.stride(1)", "columns, x.stride(0), x.stride(1)")
+    assert fixed != example
+    file.write_text(fixed)
+    right = kcheck("fuzz", *QUICK)
+    assert right.returncode == 0, right.stdout + right.stderr
+
+
+def test_no_gpu_is_one_sentence(kcheck: Run) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    done = kcheck("fuzz", "builtin:paged_gather", "--backend", "cuda")
+    assert done.returncode == 3
+    assert "sees no CUDA GPU here" in sentence(done)

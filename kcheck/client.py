@@ -17,13 +17,14 @@ from typing import Any
 import kcheck
 from kcheck.case import Case
 from kcheck.document import case_to_json
-from kcheck.errors import WorkerError
+from kcheck.errors import UsageError, WorkerError
 from kcheck.events import CaseVerdict
 from kcheck.findings import Finding, Kind
 from kcheck.origin import is_user_code
 from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed, ChannelTimeout, Judgement, Measurement
 
 START_TIMEOUT_S = 120.0
+FILL_BYTES_A_SECOND = 20e6  # a slow machine fills and compares so much; large cases get that time on top
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
@@ -31,13 +32,14 @@ class _Lost(Exception):
     """A worker is gone.
 
     Args:
-        signal_number: What killed it; 0 if it exited by itself.
-        code: Its exit code otherwise.
+        code: Its exit code; negative: the signal that killed it.
+        in_oracle: It was running the oracle.
     """
 
-    def __init__(self, code: int) -> None:
+    def __init__(self, code: int, *, in_oracle: bool) -> None:
         self.signal_number = -code if code < 0 else 0
         self.code = code
+        self.in_oracle = in_oracle
 
     def __str__(self) -> str:
         if self.signal_number:
@@ -73,10 +75,15 @@ class Client:
         self._loaded: set[str] = set()
         self._worker: Channel | None = None
         self._pid = 0
+        self._allowance = 0.0
         self._interrupted = False
         self._ready: dict[str, Any] | None = None
         ours, theirs = socket.socketpair()
-        with log.open("ab") as output, theirs:
+        try:
+            output = log.open("ab")
+        except OSError as error:
+            raise UsageError(f"cannot write to {log}: {error.strerror}; choose another place with --dir") from None
+        with output, theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "kcheck.worker", str(theirs.fileno()), backend],
                 pass_fds=[theirs.fileno()],
@@ -150,6 +157,7 @@ class Client:
         Raises:
             WorkerError: No worker could be started, or one does not speak the protocol.
         """
+        self._allowance = sum(backing.nbytes for backing in case.backings.values()) / FILL_BYTES_A_SECOND
         request = {
             "op": "run",
             "target": spec,
@@ -158,10 +166,10 @@ class Client:
             "cuda_graph": self.cuda_graph,
         }
         answer, lost = self._attempt(request)
-        if not lost:
+        if not lost or not answer.findings:
             return answer
         again, lost = self._attempt(request)
-        if lost and again.findings[0].kind is answer.findings[0].kind:
+        if lost and again.findings and again.findings[0].kind is answer.findings[0].kind:
             return again
         if again.verdict is CaseVerdict.COULD_NOT_CHECK:
             return again
@@ -183,7 +191,7 @@ class Client:
         Raises:
             WorkerError: No worker could be started, or one does not speak the protocol.
         """
-        mark = self._log.stat().st_size
+        mark = self._log_size()
         request = {"op": "measure", "targets": list(specs), "case": case_to_json(case), "timed": timed}
         try:
             answer = Measurement.from_json(self._ask(request))
@@ -203,7 +211,7 @@ class Client:
         """
         kills = 0
         while True:
-            mark = self._log.stat().st_size
+            mark = self._log_size()
             try:
                 answer = Judgement.from_json(self._ask(request))
                 if answer.fatal:
@@ -232,7 +240,7 @@ class Client:
         worker = self._worker or self._fork()
         try:
             worker.send(request)
-            return worker.receive(self.case_timeout)
+            return worker.receive(self.case_timeout + self._allowance)
         except ChannelClosed:
             raise self._replace() from None
 
@@ -240,9 +248,13 @@ class Client:
         os.kill(self._pid, signal.SIGUSR1)  # faulthandler writes the stack into the log
         time.sleep(0.05)
         file, line = self._stack(mark)
+        in_oracle = self._in_oracle()
         os.kill(self._pid, signal.SIGKILL)
         self._replace(f"a case took longer than {self.case_timeout:.3g} s")
         where = f"; it was at {file}:{line}" if file else ""
+        if in_oracle:
+            reason = f"the oracle did not end within {self.case_timeout:.3g} s{where}"
+            return Judgement(CaseVerdict.COULD_NOT_CHECK, reason)
         finding = Finding(
             kind=Kind.TIMEOUT,
             message=f"the case did not end within {self.case_timeout:.3g} s{where}",
@@ -255,6 +267,8 @@ class Client:
     def _crashed(self, lost: _Lost, mark: int) -> Judgement:
         file, line = self._stack(mark)
         where = f" at {file}:{line}" if file else ""
+        if lost.in_oracle:
+            return Judgement(CaseVerdict.COULD_NOT_CHECK, f"the worker process died in the oracle{where}: {lost}")
         finding = Finding(
             kind=Kind.CRASH,
             message=f"the worker process died{where}: {lost}",
@@ -264,11 +278,24 @@ class Client:
         )
         return Judgement(CaseVerdict.FINDINGS, findings=(finding,))
 
+    def _log_size(self) -> int:
+        return self._log.stat().st_size if self._log.exists() else 0
+
+    def _in_oracle(self) -> bool:
+        """Whether the worker, alive or dead and not yet waited for, was last running the oracle (`worker.doing`)."""
+        try:
+            return Path(f"/proc/{self._pid}/comm").read_text().strip() == "kcheck oracle"
+        except OSError:
+            return False
+
     def _stack(self, mark: int) -> tuple[str, int]:
         """Innermost frame of user code in what was written to the log since `mark`; ``("", 0)`` if there is none."""
-        with self._log.open("rb") as log:
-            log.seek(mark)
-            text = log.read(1 << 16).decode(errors="replace")
+        try:
+            with self._log.open("rb") as log:
+                log.seek(mark)
+                text = log.read(1 << 16).decode(errors="replace")
+        except OSError:  # the target may delete what it likes
+            return "", 0
         for found in _STACK_LINE.finditer(text):
             if is_user_code(found["file"]):
                 return found["file"], int(found["line"])
@@ -281,8 +308,9 @@ class Client:
             How it ended.
         """
         began = time.perf_counter()
+        in_oracle = self._in_oracle()
         ended = self._request({"op": "ended", "pid": self._pid})
-        lost = _Lost(int(ended["code"]))
+        lost = _Lost(int(ended["code"]), in_oracle=in_oracle)
         self._forget()
         self._fork()
         if self.on_replaced is not None and not self._interrupted:

@@ -48,13 +48,14 @@ class Store:
     """
 
     def __init__(self, root: Path = Path(DEFAULT_ROOT)) -> None:
-        self.root = root
+        self._given = root
+        self.root = root.absolute()  # a target may change the current directory
         self._running: FileIO | None = None
 
     @property
     def unusual(self) -> str:
         """The path, if it is not the usual one; else ``""``."""
-        return "" if self.root == Path(DEFAULT_ROOT) else str(self.root)
+        return "" if self._given == Path(DEFAULT_ROOT) else str(self._given)
 
     def open(self) -> Store:
         """Make the directory.
@@ -91,7 +92,10 @@ class Store:
         The file stays open: making one costs up to a millisecond.
         """
         if self._running is None:
-            self._running = (self.root / "running.json").open("wb", buffering=0)
+            try:
+                self._running = (self.root / "running.json").open("wb", buffering=0)
+            except OSError as error:
+                raise UsageError(f"cannot write {self.root / 'running.json'}: {error.strerror}") from None
         text = json.dumps({"schema": FINDING_SCHEMA, "target": spec, "case": case_to_json(case)}).encode()
         os.pwrite(self._running.fileno(), text, 0)
         self._running.truncate(len(text))
@@ -114,6 +118,7 @@ class Store:
             The file.
         """
         path = self.root / "findings" / f"{discovery.fingerprint}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)  # a target may delete what it likes
         data = {
             "schema": FINDING_SCHEMA,
             "target": discovery.spec,

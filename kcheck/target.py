@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -129,6 +130,9 @@ def target(
             raise TargetLoadError(f"{where}: an argument is named twice among outputs, inout and scratch")
         if (rtol is None) != (atol is None):
             raise TargetLoadError(f"{where}: give rtol and atol together, or neither")
+        for option, number in {"rtol": rtol, "atol": atol}.items():
+            if number is not None and not (math.isfinite(number) and number >= 0):
+                raise TargetLoadError(f"{where}: {option} is {number!r}; expected a finite number >= 0")
         if exact and rtol is not None:
             raise TargetLoadError(f"{where}: exact=True compares bits; rtol and atol cannot be given with it")
         if not hasattr(cases, "filter"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import threading
 import traceback
 from pathlib import Path
 
@@ -57,7 +59,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; every error is one sentence and an exit code."""
     try:
-        sys.exit(cli.main(standalone_mode=False) or 0)
+        _leave(cli.main(standalone_mode=False) or 0)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:
@@ -72,9 +74,21 @@ def main() -> None:
     except BrokenPipeError:
         sys.stdout = None  # nobody reads on; do not fail again at exit
         sys.exit(0)
+    except OSError as error:
+        _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        sys.exit(4)
     except Exception as error:
         _say(f"internal error: {type(error).__name__}: {error}; {_keep_traceback()}")
         sys.exit(4)
+
+
+def _leave(code: int) -> None:
+    """End the process, also where a target's import has left threads that never end."""
+    if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _say(sentence: str) -> None:

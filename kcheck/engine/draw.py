@@ -53,7 +53,7 @@ def planned(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> SearchSt
                 case = draw(target.cases)
             except HypothesisException:  # how Hypothesis drops a case
                 raise
-            except Exception as error:
+            except (Exception, SystemExit, KeyboardInterrupt) as error:
                 raise spec_error(target, error) from None
         if not isinstance(case, Case):
             raise SpecError(
@@ -89,7 +89,7 @@ def simplest(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> Drawn |
     return drawn[0] if drawn else None
 
 
-def spec_error(target: Target, error: Exception) -> SpecError:
+def spec_error(target: Target, error: BaseException) -> SpecError:
     """An exception of the case strategy, with file and line."""
     if isinstance(error, SpecError):
         return error

@@ -24,6 +24,7 @@ ALIGNMENT = 256  # bytes; torch's CUDA allocator gives no less
 RED_ZONE = 512  # bytes on either side of a backing
 SPARSE_BYTES = 1 << 28  # from this size on a backing is reserved, not filled
 MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+MOST_ELEMENTS = 1 << 29  # of one view; values are made as int64
 DECOY_SEED = 0xDEC0
 DECOY_BYTES = 1 << 16  # made at once; most cases need no more
 DECOY_KINDS = 64  # kept
@@ -127,9 +128,15 @@ class Placement:
 
 
 def dense_values(case: Case, device: str = "cpu") -> dict[str, torch.Tensor]:
-    """The values of every view, dense, of the view's shape (expanded dimensions are repeated)."""
+    """The values of every view, dense, of the view's shape (expanded dimensions are repeated).
+
+    Raises:
+        CouldNotCheck: A view is too large.
+    """
     made = {}
     for name, view in case.views.items():
+        if view.layout.numel > MOST_ELEMENTS:
+            raise CouldNotCheck(f"{name} has {view.layout.numel:,} elements; kcheck fills at most {MOST_ELEMENTS:,}")
         compact = tuple(min(dim.size, 1) if dim.expanded else dim.size for dim in view.layout.dims)
         made[name] = values(view.fill, view.dtype, compact, device).expand(view.layout.shape).contiguous()
     return made

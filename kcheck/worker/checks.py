@@ -60,9 +60,11 @@ def memory_findings(case: Case, layouts: Mapping[str, Layout], faults: Iterable[
 
 
 def _memory_finding(case: Case, layouts: Mapping[str, Layout], fault: Fault, kind: Kind, harmless: bool) -> Finding:
-    layout, view = layouts.get(fault.argument), case.views.get(fault.argument)
+    own = "" if fault.scratch else fault.argument
+    layout, view = layouts.get(own), case.views.get(own)
     verb = {"read": "reads", "write": "writes", "atomic": "updates"}[fault.access]
     name = fault.argument or fault.parameter or "memory"
+    argument = f"{name} (made by the target)" if fault.scratch else fault.argument or fault.parameter
     place = f"{name}[{', '.join(map(str, fault.index))}]" if fault.index else name
     if fault.between:
         place = f"between the elements of {name}, behind {place}"
@@ -83,7 +85,7 @@ def _memory_finding(case: Case, layouts: Mapping[str, Layout], fault: Fault, kin
         line=fault.frame.line,
         source=fault.frame.source,
         occurrence=fault.occurrence,
-        argument=fault.argument or fault.parameter,
+        argument=argument,
         parameter=fault.parameter,
         index=fault.index,
         landed=landed,
@@ -101,6 +103,8 @@ def _where(fault: Fault, layout: Layout | None, view: View | None) -> str:
     if fault.landed:
         index = ", ".join(map(str, fault.landed_index))
         return f"which is {fault.landed}[{index}], another argument's element"
+    if fault.scratch:
+        return "outside of the memory of that tensor, which the target made itself"
     if layout is None or view is None:
         return "outside of every tensor it was given"
     cut = layout.suffix()
@@ -225,8 +229,8 @@ def unwritten_findings(
     """Output elements that nobody wrote."""
     findings = []
     for name, mask in masks.items():
-        view = case.views.get(name)
-        if view is None or view.role is not Role.OUTPUT or name.partition("[")[0] in target.unwritten_ok:
+        view = case.views.get(name)  # None: a returned tensor
+        if (view is not None and view.role is not Role.OUTPUT) or name.partition("[")[0] in target.unwritten_ok:
             continue
         count = int(mask.sum())
         if not count:
@@ -239,7 +243,7 @@ def unwritten_findings(
             argument=name,
             index=where[0],
             count=count,
-            cells=tuple(layouts[name].offset_of(index) for index in where),
+            cells=tuple(layouts[name].offset_of(index) for index in where) if name in layouts else (),
         )
         findings.append(at_launch(finding, target, launches))
     return findings

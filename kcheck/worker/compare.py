@@ -48,10 +48,10 @@ class Tolerance:
         return not self.exact and self.rtol is None
 
     def of(self, dtype: torch.dtype) -> tuple[float, float]:
-        """``(rtol, atol)`` for a data type; zeros for integers and bool."""
+        """``(rtol, atol)`` for a data type; zeros for integers, unless tolerances were given."""
         if self.exact:
             return 0.0, 0.0
-        if self.rtol is not None and self.atol is not None and dtype.is_floating_point:
+        if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
         return TOLERANCES.get(dtype, (0.0, 0.0))
 
@@ -84,7 +84,8 @@ def wrong_elements(
     Returns:
         ``(wrong, allowed)``: bool and float64, of the shape of `actual`.
     """
-    if not actual.dtype.is_floating_point or tolerance.exact:
+    given = tolerance.rtol is not None and actual.dtype != torch.bool
+    if tolerance.exact or not (actual.dtype.is_floating_point or given):
         return ~_same(actual, expected.to(actual.dtype)), torch.zeros_like(actual, dtype=torch.float64)
     rtol, atol = tolerance.of(actual.dtype)
     a, e = actual.double(), expected.double()

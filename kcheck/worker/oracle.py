@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from kcheck.case import Case, DTypeValue, Role
+from kcheck.case import Case, DTypeValue, Role, distinct
 from kcheck.dtypes import dtype_named
 from kcheck.errors import SpecError
 from kcheck.target import Target
 from kcheck.worker.arena import arguments
+from kcheck.worker.compare import SUMMATION_FACTOR
+from kcheck.worker.doing import doing
 from kcheck.worker.run import named_tensors, user_frame
 from kcheck.worker.values import hashed
 
@@ -49,7 +51,9 @@ def expected_precise(
     target: Target, case: Case, contents: Mapping[str, torch.Tensor], returned: Sequence[str]
 ) -> dict[str, torch.Tensor] | None:
     """The oracle in float64: on float64 copies of every floating-point tensor. None if it does not run so."""
-    precise = {n: t.double() if t.dtype.is_floating_point else t.clone() for n, t in contents.items()}
+    precise = {  # copies, also of what is float64 already: an oracle may write into its arguments
+        n: t.to(torch.float64, copy=True) if t.dtype.is_floating_point else t.clone() for n, t in contents.items()
+    }
     widened = {
         name: DTypeValue("float64") if isinstance(v, DTypeValue) and dtype_named(v.name).is_float else v
         for name, v in case.args.items()
@@ -85,9 +89,20 @@ def sensitivity(
     for draw in range(SENSITIVITY_DRAWS):
         moved = expected_precise(target, case, _perturbed(contents, epsilon, draw), returned) or {}
         for name in moves.keys() & moved.keys():
+            if moved[name].shape != precise[name].shape:
+                continue
             step = (moved[name] - precise[name]).abs().nan_to_num(nan=0.0, posinf=0.0)
-            moves[name] = torch.maximum(moves[name], step)
+            moves[name] = torch.maximum(moves[name], step if draw else step * _repetition(case))
     return moves
+
+
+def _repetition(case: Case) -> float:
+    """How much more a sum of equal terms loses than one of different terms: its rounding errors all have one sign.
+
+    K equal terms lose up to K/2 machine epsilons of the sum.
+    """
+    most = max((view.layout.numel // max(distinct(view.layout), 1) for view in case.views.values()), default=1)
+    return max(1.0, most / (2 * SUMMATION_FACTOR))
 
 
 def _perturbed(contents: Mapping[str, torch.Tensor], epsilon: float, draw: int) -> dict[str, torch.Tensor]:
@@ -107,8 +122,9 @@ def _call(
     if target.oracle is None:
         raise SpecError(f"{target.name} has no oracle")
     try:
-        result = target.oracle(**arguments(case, tensors))
-    except Exception as error:
+        with doing("oracle"):
+            result = target.oracle(**arguments(case, tensors))
+    except BaseException as error:
         file, line = user_frame(error, target)
         raise SpecError(f"{file}:{line}: the oracle raised {type(error).__name__}: {error}") from None
     outputs = output_names(target, case)

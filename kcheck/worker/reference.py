@@ -45,7 +45,7 @@ def value_findings(
         found = _mismatches(trial, first, right)
     if not agree:
         stray = [] if first.watch.faults else _stray_read(trial, first, second, found[0].mismatch if found else None)
-        found = stray or found or _unstable(trial, first, second, right)
+        found = stray or _uninitialised(trial, first, second, found) or _unstable(trial, first, second, right)
     return constant, found
 
 
@@ -74,7 +74,9 @@ def _variance(trial: Trial, first: Observation) -> list[Finding]:
     dense = trial.run_dense()
     if dense.error is not None:
         return []
-    wrong = _wrong(trial, first.outputs, dense.outputs, trial.tolerance, precise=False)
+    wrong = {
+        n: (mask, torch.zeros_like(mask, dtype=torch.float64)) for n, mask in _changes(trial, dense, first).items()
+    }
     says = "differs from its own result on contiguous copies of the same values"
     return _findings(trial, first, Kind.LAYOUT_VARIANCE, says, wrong, first.outputs, dense.outputs, "contiguous copy")
 
@@ -90,7 +92,10 @@ def _unstable(
     if trial.target.deterministic:
         wrong = _wrong(trial, second.outputs, first.outputs, Tolerance(exact=True))
     elif trial.target.oracle is not None:
-        wrong = _wrong(trial, second.outputs, right, trial.tolerance)
+        changes = _changes(trial, first, second)  # a run just inside the tolerance and one just outside agree
+        found = _wrong(trial, second.outputs, right, trial.tolerance)
+        wrong = {name: (mask & changes[name], allowed) for name, (mask, allowed) in found.items() if name in changes}
+        wrong = {name: pair for name, pair in wrong.items() if bool(pair[0].any())}
     else:
         wrong = {
             name: (mask, torch.zeros_like(mask, dtype=torch.float64))
@@ -134,6 +139,18 @@ def _stray_read(trial: Trial, first: Observation, second: Observation, mismatch:
     return [checks.at_launch(finding, trial.target, first.watch.launches)]
 
 
+def _uninitialised(trial: Trial, first: Observation, second: Observation, found: list[Finding]) -> list[Finding]:
+    """Wrong values that change with the poison alone: what was there before the run has come through."""
+    if not found or not _changes(trial, first, second):
+        return found
+    if not _changes(trial, first, trial.run(Style(FIRST.decoys, SECOND.poison))) or _changes(
+        trial, first, trial.run(FIRST)
+    ):
+        return found
+    says = "depends on what outputs, scratch or the target's own torch.empty held before"
+    return [replace(f, kind=Kind.UNINITIALIZED_READ, message=f"{f.argument} {says}") for f in found]
+
+
 def _changes(trial: Trial, first: Observation, other: Observation) -> dict[str, torch.Tensor]:
     """Results that differ between two runs by more than rounding, as masks of their elements."""
     found = {}
@@ -160,7 +177,10 @@ def _cause(trial: Trial, first: Observation, name: str) -> tuple[Kind, str]:
     if not identical(trial.run(FIRST, "reverse").outputs.get(name), reference):
         return Kind.NONDETERMINISM, "it depends on the order in which programs run"
     if not identical(trial.run(Style(FIRST.decoys, SECOND.poison)).outputs.get(name), reference):
-        return Kind.UNINITIALIZED_READ, "it depends on what outputs or scratch held before"
+        return (
+            Kind.UNINITIALIZED_READ,
+            "it depends on what outputs, scratch or the target's own torch.empty held before",
+        )
     return Kind.NONDETERMINISM, "no single cause of it was found"
 
 
@@ -195,7 +215,11 @@ def _precise(trial: Trial, outputs: Mapping[str, torch.Tensor]) -> Mapping[str, 
             returned = _returned(outputs)
             values = oracle.expected_precise(trial.target, trial.case, trial.contents, returned) or {}
         moves = oracle.sensitivity(trial.target, trial.case, trial.contents, values) if values else {}
-        trial.precise = {name: Precise(values[name], move) for name, move in moves.items()}
+        trial.precise = {
+            name: Precise(values[name], move)
+            for name, move in moves.items()
+            if name in outputs and values[name].shape == outputs[name].shape
+        }
     return trial.precise
 
 

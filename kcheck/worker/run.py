@@ -17,6 +17,7 @@ from kcheck.origin import is_user_code
 from kcheck.target import Target
 from kcheck.worker.arena import Arena, Placement, Style, arguments
 from kcheck.worker.backends.base import Backend, ProgramOrder, Region, Watch
+from kcheck.worker.poisoned import PoisonedMemory
 
 
 @dataclass(slots=True)
@@ -76,11 +77,11 @@ def run_target(
     try:
         with backend.watch(regions, spans=placement.spans, decoy_seed=style.decoys, order=order) as watch:
             observation.watch = watch
-            with _seen_by_name(named, watch):
+            with _seen_by_name(named, watch), PoisonedMemory(style.poison):
                 returned = target.function(**arguments(case, placement.tensors))
     except KcheckError:
         raise
-    except Exception as error:
+    except BaseException as error:  # also SystemExit: a target must not end the worker
         observation.error = error
     observation.seconds = {"arena": placed - began, "target": time.perf_counter() - placed}
     if observation.error is None:

@@ -28,6 +28,13 @@ TARGETS = """
     import kcheck
 
     def oracle(out, mode, mark):
+        if mode == "oracle hangs":
+            while True:
+                pass
+        if mode == "oracle crashes":
+            ctypes.string_at(0)
+        if mode == "oracle exits":
+            raise SystemExit(3)
         return torch.ones(4)
 
     @kcheck.target(cases=st.nothing(), oracle=oracle, outputs=["out"])
@@ -40,6 +47,10 @@ TARGETS = """
             ctypes.string_at(0)
         if mode == "exit":
             os._exit(7)
+        if mode == "raises SystemExit":
+            raise SystemExit(0)
+        if mode == "raises KeyboardInterrupt":
+            raise KeyboardInterrupt
         if mode == "hang":
             while True:
                 pass
@@ -110,6 +121,33 @@ def test_an_endless_loop_is_a_timeout_with_its_line(moody: Client, spec: str) ->
     assert finding.source in ("while True:", "pass")
     moody.case_timeout = 20
     assert is_well(moody, spec)
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [
+        ("oracle hangs", "the oracle did not end within 0.5 s"),
+        ("oracle crashes", "the worker process died in the oracle"),
+        ("oracle exits", "the oracle raised SystemExit: 3"),
+    ],
+)
+def test_a_fault_of_the_oracle_is_never_the_kernels(moody: Client, spec: str, mode: str, says: str) -> None:
+    moody.case_timeout = 0.5 if "hangs" in mode else 20
+    judgement = moody.judge(spec, case(mode))
+    moody.case_timeout = 20
+    assert judgement.verdict is CaseVerdict.COULD_NOT_CHECK
+    assert says in judgement.reason
+    assert is_well(moody, spec)
+
+
+@pytest.mark.parametrize("name", ["SystemExit", "KeyboardInterrupt"])
+def test_a_target_that_raises_to_end_the_process_is_a_finding_with_its_line(
+    moody: Client, spec: str, name: str
+) -> None:
+    (finding,) = moody.judge(spec, case(f"raises {name}")).findings
+    assert finding.kind is Kind.TARGET_ERROR
+    assert name in finding.message
+    assert finding.file == spec.partition("::")[0]
 
 
 def test_a_worker_killed_from_outside_is_replaced_and_its_case_tried_again(

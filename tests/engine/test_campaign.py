@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -245,12 +247,25 @@ def test_a_strategy_that_yields_nothing_is_could_not_check(tmp_path: Path) -> No
 def test_a_strategy_that_raises_is_could_not_check_with_its_line(tmp_path: Path) -> None:
     @st.composite
     def broken(draw: st.DrawFn) -> Case:
+        draw(st.booleans())
         raise ZeroDivisionError("oops")
 
     of = kcheck.target(cases=broken(), outputs=["out"])(target.function)
     said = reasons(run(lambda case: MATCH, tmp_path, of=of)[0])
     assert "ZeroDivisionError: oops" in said
-    assert f"{__file__}:" in said
+    (line,) = re.findall(rf"{re.escape(__file__)}:(\d+): ", said)
+    assert "raise ZeroDivisionError" in linecache.getline(__file__, int(line))
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), KeyboardInterrupt()])
+def test_a_strategy_that_would_end_the_process_is_could_not_check(tmp_path: Path, error: BaseException) -> None:
+    @st.composite
+    def leaving(draw: st.DrawFn) -> Case:
+        draw(st.booleans())
+        raise error
+
+    of = kcheck.target(cases=leaving(), outputs=["out"])(target.function)
+    assert type(error).__name__ in reasons(run(lambda case: MATCH, tmp_path, of=of)[0])
 
 
 def test_a_strategy_of_something_else_is_could_not_check(tmp_path: Path) -> None:

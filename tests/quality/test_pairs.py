@@ -135,6 +135,12 @@ CONTROLS = [
     "controls_reduce.py::atomic_column_sum",
     "controls_reduce.py::last_block_sum",
     "nondeterministic.py::atomic_sum",
+    "made_by_target.py::fixed",
+    "made_by_target.py::into_zeros",
+    "rounding.py::sequential_sum",
+    "rounding.py::atomic_sum",
+    "rounding.py::two_orders",
+    "rounding.py::layer_norm",
     "builtin:paged_gather",
     "builtin:paged_gather_contiguous",
 ]
@@ -151,3 +157,21 @@ def test_a_clean_rejection_is_no_finding_and_no_pass(client: Client, tmp_path: P
     assert result.verdict is CaseVerdict.COULD_NOT_CHECK
     assert result.reasons[0].startswith("no layout of x but contiguous ones was accepted: ")
     assert "ValueError: x must be contiguous" in result.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "argument"),
+    [
+        ("made_by_target.py::unwritten", Kind.UNWRITTEN_OUTPUT, "return"),
+        ("made_by_target.py::unwritten_without_oracle", Kind.UNWRITTEN_OUTPUT, "return"),
+        ("made_by_target.py::into_empty", Kind.UNINITIALIZED_READ, "return"),
+        ("made_by_target.py::temporary", Kind.OUT_OF_BOUNDS_READ, "x (made by the target)"),
+    ],
+)
+def test_a_bug_with_a_tensor_that_the_wrapper_makes_is_one_finding(
+    spec: str, kind: Kind, argument: str, client: Client, tmp_path: Path
+) -> None:
+    """And it never accuses an argument that has nothing to do with it."""
+    for seed in (1, 2, 3):
+        result = run(spec, client, tmp_path / str(seed), max_examples=40, seed=seed)
+        assert [(d.finding.kind, d.finding.argument) for d in result.discoveries] == [(kind, argument)]

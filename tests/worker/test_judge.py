@@ -12,6 +12,7 @@ import torch
 from hypothesis import strategies as st
 
 import kcheck
+import kcheck.errors
 from kcheck.case import Case, Role, Tensor
 from kcheck.events import CaseVerdict
 from kcheck.fill import Fill
@@ -323,3 +324,52 @@ def test_a_fault_of_kcheck_itself_is_never_a_finding(monkeypatch: pytest.MonkeyP
     judgement = serve._answer(Judge(BACKEND), {"t": make(double, double_oracle, outputs=["out"])}, request)
     assert judgement.verdict is CaseVerdict.COULD_NOT_CHECK
     assert "internal error of kcheck, ZeroDivisionError" in judgement.reason
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_an_oracle_that_writes_into_its_arguments_does_not_spoil_the_reference(dtype: str) -> None:
+    def wrong(x: torch.Tensor) -> None:
+        x.mul_(2.5)
+
+    def in_place(x: torch.Tensor) -> torch.Tensor:
+        return x.mul_(2)
+
+    case = Case(x=Tensor(dtype, DENSE, Fill(seed=7), role=Role.INOUT))
+    assert kinds(Judge(BACKEND).judge(make(wrong, in_place, inout=["x"]), case)) == [Kind.VALUE_MISMATCH]
+    assert Judge(BACKEND).judge(make(in_place, in_place, inout=["x"]), case).verdict is CaseVerdict.MATCH
+
+
+def test_an_oracle_that_is_another_function_in_float64_is_believed_in_its_own_type() -> None:
+    def bits(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return (x.view(torch.int32) & -65536).view(torch.float32) * 2
+
+    def wrong(out: torch.Tensor, x: torch.Tensor) -> None:
+        out.copy_(bits(out, x) + 1)
+
+    def right(out: torch.Tensor, x: torch.Tensor) -> None:
+        out.copy_(bits(out, x))
+
+    assert kinds(judge(make(wrong, bits, outputs=["out"]), x=DENSE)) == [Kind.VALUE_MISMATCH]
+    assert judge(make(right, bits, outputs=["out"]), x=DENSE).verdict is CaseVerdict.MATCH
+
+
+def test_given_tolerances_hold_for_integers_too() -> None:
+    def off_by_one(out: torch.Tensor, x: torch.Tensor) -> None:
+        out.copy_(x * 2 + 1)
+
+    assert kinds(judge(make(off_by_one, double_oracle, outputs=["out"]), dtype="int32")) == [Kind.VALUE_MISMATCH]
+    lenient = make(off_by_one, double_oracle, outputs=["out"], rtol=0.0, atol=1.0)
+    assert judge(lenient, dtype="int32").verdict is CaseVerdict.MATCH
+
+
+@pytest.mark.parametrize("number", [-1.0, float("nan"), float("inf")])
+def test_tolerances_must_be_finite_and_not_negative(number: float) -> None:
+    with pytest.raises(kcheck.errors.TargetLoadError, match="expected a finite number"):
+        make(double, double_oracle, outputs=["out"], rtol=number, atol=0.0)
+
+
+def test_a_view_that_is_too_large_to_fill_is_could_not_check() -> None:
+    huge = Layout((Dim(2**40), Dim(2**20)))
+    judgement = judge(make(double, double_oracle, outputs=["out"]), x=huge)
+    assert judgement.verdict is CaseVerdict.COULD_NOT_CHECK
+    assert "kcheck fills at most" in judgement.reason

@@ -83,6 +83,7 @@ class Fault:
         programs: In how many programs.
         chain: Frames from the kernel's own line down to `frame`, outermost first; one entry if the access stands in
             the kernel itself.
+        scratch: The pointer came from a tensor that the target made itself; `argument` is then the kernel's parameter.
         offsets: Distance in bytes from the first element of the view to the first bytes of the first bad lanes.
     """
 
@@ -102,6 +103,7 @@ class Fault:
     lanes: int
     programs: int
     chain: tuple[Frame, ...]
+    scratch: bool = False
     offsets: list[int] = field(default_factory=list)
 
 

@@ -113,6 +113,7 @@ class FaultLog:
             occurrence=occurrence, argument=key[3], parameter=argument.parameter if argument else "", index=index,
             byte_offset=offset, between=between, landed=landed, landed_index=landed_index, program=program,
             lanes=int(np.count_nonzero(bad)), programs=1, chain=chain,
+            scratch=any(argument is one for one in self.scratch),
         )  # fmt: skip
         self._found[key] = fault
         self._last_run[key] = (self.launch, program)

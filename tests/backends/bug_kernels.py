@@ -175,3 +175,8 @@ def walk(x, out, n, steps):
 @triton.jit
 def address_of(x, out):
     tl.store(out, x.to(tl.int64))
+
+
+@triton.jit
+def misspelt(x):
+    tl.store(x, tl.laod(x))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from kcheck.worker.backends.base import Fault, Place, Region, Unsupported, Watch
+from kcheck.worker.backends.base import Fault, Place, Region, Watch
 from kcheck.worker.backends.interpret import InterpretBackend
 
 
@@ -341,13 +341,21 @@ def test_a_wrappers_own_exception_passes_untouched(bugs: Any) -> None:
         bugs.clear[lambda meta: meta["mine"]](x, 8, BLOCK=8)
 
 
-def test_unsupported_is_not_swallowed_and_names_the_line(bugs: Any) -> None:
+def test_what_no_compiler_takes_is_told_with_its_line(bugs: Any) -> None:
     x = torch.zeros(8)
-    with _watch(x=x) as watch, pytest.raises(Unsupported) as caught:
+    with _watch(x=x) as watch, pytest.raises(CompileFailed, match="power of 2") as caught:
         bugs.clear[(1,)](x, 8, BLOCK=7)
     assert caught.value.frame is not None
     assert caught.value.frame.source == "offs = tl.arange(0, BLOCK)"
     assert watch.launches[0].programs == 1
+
+
+def test_a_function_that_the_language_does_not_have_does_not_compile(bugs: Any) -> None:
+    x = torch.zeros(8)
+    with _watch(x=x), pytest.raises(CompileFailed, match=r"module triton\.language has no laod") as caught:
+        bugs.misspelt[(1,)](x)
+    assert caught.value.frame is not None
+    assert "tl.laod" in caught.value.frame.source
 
 
 def test_a_slice_may_not_leave_the_region_it_was_cut_from(bugs: Any) -> None:

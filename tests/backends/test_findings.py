@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from kcheck.worker.backends.base import Fault, Place, Region, Watch
+from kcheck.worker.backends.base import CompileFailed, Fault, Place, Region, Watch
 from kcheck.worker.backends.interpret import InterpretBackend
 
 

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint types layers unit clean benchmarks
+.PHONY: setup demo test lint types layers unit gpu clean
 
 setup: $(STAMP)
 
@@ -33,6 +33,10 @@ layers: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest
+
+# On a machine with a GPU, in an environment that has torch with CUDA: make gpu PYTHON=python3
+gpu:
+	PYTHONPATH=. $(PYTHON) -m pytest -m "gpu or sanitizer"
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .kcheck .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

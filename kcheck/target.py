@@ -15,6 +15,8 @@ from kcheck.layout import LayoutKind
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
+RETURNED = "return"  # in place of an argument's name: what the target returns
+
 
 @dataclass(frozen=True, eq=False)
 class Target:
@@ -96,7 +98,7 @@ def target(
         outputs: Arguments that the target writes completely.
         inout: Arguments that the target may write in part; elements not written keep their value.
         scratch: Arguments that may be written and are never judged.
-        unwritten_ok: Outputs that may keep elements unwritten.
+        unwritten_ok: Outputs that may keep elements unwritten; ``return`` stands for what the target returns.
         must_accept: Layout kinds by argument (``{"x": ["transposed"]}``) that must not be rejected.
         exact: Compare bits; NaN equals NaN.
         rtol: Relative tolerance; only together with `atol`.
@@ -125,7 +127,7 @@ def target(
         roles = dict.fromkeys(outputs, Role.OUTPUT) | dict.fromkeys(inout, Role.INOUT)
         roles |= dict.fromkeys(scratch, Role.SCRATCH)
         accepted = {arg: _kinds(kinds, where) for arg, kinds in (must_accept or {}).items()}
-        _check_names(function, [*roles, *unwritten_ok, *accepted], where)
+        _check_names(function, [*roles, *accepted, *(name for name in unwritten_ok if name != RETURNED)], where)
         if len(roles) != len(outputs) + len(inout) + len(scratch):
             raise TargetLoadError(f"{where}: an argument is named twice among outputs, inout and scratch")
         if (rtol is None) != (atol is None):

@@ -50,6 +50,11 @@ def unwritten_without_oracle(x):
     return doubled(x, True)
 
 
+@kcheck.target(cases=cases(), oracle=lambda x: x * 2, kernels=[double_kernel], unwritten_ok=["return"])
+def may_stay(x):
+    return doubled(x, True)
+
+
 @kcheck.target(cases=cases(), oracle=lambda x: x * 2, kernels=[double_kernel])
 def fixed(x):
     return doubled(x, False)

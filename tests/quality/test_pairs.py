@@ -136,6 +136,7 @@ CONTROLS = [
     "controls_reduce.py::last_block_sum",
     "nondeterministic.py::atomic_sum",
     "made_by_target.py::fixed",
+    "made_by_target.py::may_stay",
     "made_by_target.py::into_zeros",
     "rounding.py::sequential_sum",
     "rounding.py::atomic_sum",

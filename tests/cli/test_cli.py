@@ -274,3 +274,34 @@ def test_no_gpu_is_one_sentence(kcheck: Run) -> None:
     done = kcheck("fuzz", "builtin:paged_gather", "--backend", "cuda")
     assert done.returncode == 3
     assert "sees no CUDA GPU here" in sentence(done)
+
+
+HOSTILE = {
+    "changes the directory": "import os; os.chdir('/')",
+    "leaves a thread": "import threading, time; threading.Thread(target=time.sleep, args=(1e6,)).start()",
+    "deletes what kcheck keeps": "import shutil; shutil.rmtree('.kcheck', ignore_errors=True)",
+    "prints without end": "print('x' * 3_000_000)",
+    "ignores signals": "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_a_target_does_at_its_import_does_not_end_the_run(kcheck: Run, tmp_path: Path, what: str) -> None:
+    (tmp_path / "kcheck_hostile.py").write_text(f"{HOSTILE[what]}\n" + (KERNELS / "controls.py").read_text())
+    done = kcheck("fuzz", "kcheck_hostile.py::in_place", *QUICK, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_full_disk_under_standard_output_is_one_sentence(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*KCHECK, "fuzz", f"{KERNELS / 'controls.py'}::in_place", *QUICK],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 4
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr

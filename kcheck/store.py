@@ -93,6 +93,7 @@ class Store:
         """
         if self._running is None:
             try:
+                self.root.mkdir(parents=True, exist_ok=True)  # a target may delete what it likes
                 self._running = (self.root / "running.json").open("wb", buffering=0)
             except OSError as error:
                 raise UsageError(f"cannot write {self.root / 'running.json'}: {error.strerror}") from None
@@ -118,7 +119,7 @@ class Store:
             The file.
         """
         path = self.root / "findings" / f"{discovery.fingerprint}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)  # a target may delete what it likes
+        path.parent.mkdir(parents=True, exist_ok=True)
         data = {
             "schema": FINDING_SCHEMA,
             "target": discovery.spec,

@@ -26,11 +26,13 @@ class Plan:
         layouts: Arguments and the kind their layout must have.
         small: What is not pinned takes its typical small value (sizes of 2 and more, so that strides matter) and a
             contiguous layout, instead of being drawn.
+        most: Largest size that a dimension is drawn with (its smallest where that is larger); 0: no limit.
     """
 
     pins: Mapping[str, Pin] = field(default_factory=dict)
     layouts: Mapping[str, LayoutKind] = field(default_factory=dict)
     small: bool = False
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,8 @@ def draw_dim(draw: st.DrawFn, name: str, min_value: int, max_value: int, further
         return min_value
     if record.plan.small:
         return min(max(SMALL[ordinal % len(SMALL)], min_value), max_value)
+    if record.plan.most:
+        max_value = max(min_value, min(max_value, record.plan.most))
     return min_value if min_value == max_value else draw(_table(min_value, max_value, further))
 
 

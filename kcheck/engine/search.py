@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from hypothesis import Phase as HypothesisPhase
 from hypothesis import given, seed, settings
@@ -19,7 +20,8 @@ from kcheck.events import Phase, PhaseStarted
 from kcheck.findings import Finding, Kind
 from kcheck.plan import Plan
 
-PURSUIT_EXAMPLES = 200  # random tries to meet a known bug again, for Hypothesis to shrink
+PURSUIT_EXAMPLES = 100  # random tries to meet a known bug again, for Hypothesis to shrink
+SMALL_SIZES = 8
 _ROUND_PHASES = (HypothesisPhase.reuse, HypothesisPhase.generate, HypothesisPhase.shrink)
 
 
@@ -105,7 +107,9 @@ def pursue(turn: Turn, finding: Finding, plan: Plan, slots: tuple[str, ...]) -> 
     one = _Round(turn, finding)
     with _shrinking_time(turn, finding):
         try:
-            minimal = one.run(plan, slots, PURSUIT_EXAMPLES, None)
+            # Nearly every bug shows at small sizes, where a case costs a fraction.
+            minimal = one.run(replace(plan, most=SMALL_SIZES), slots, PURSUIT_EXAMPLES, None)
+            minimal = minimal or one.run(plan, slots, PURSUIT_EXAMPLES, None)
         except Stop:
             _keep(turn, one, finding, minimal=False)
             raise

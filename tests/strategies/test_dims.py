@@ -74,3 +74,19 @@ def test_impossible_ranges_are_refused() -> None:
         ks.dims("n", min_value=3, max_value=2)
     with pytest.raises(SpecError, match=r"options\('mode'\): there are no values"):
         ks.options("mode", ())
+
+
+def test_a_plan_can_bound_sizes() -> None:
+    from kcheck.plan import Drawing, Plan, drawing
+
+    @st.composite
+    def bounded(draw: st.DrawFn) -> tuple[int, int]:
+        with drawing(Drawing(Plan(most=8))):
+            return draw(ks.dims("rows", max_value=256)), draw(ks.dims("wide", min_value=20, max_value=256))
+
+    @given(bounded())
+    def check(sizes: tuple[int, int]) -> None:
+        assert 1 <= sizes[0] <= 8
+        assert sizes[1] == 20
+
+    check()

@@ -157,7 +157,7 @@ class Client:
         Raises:
             WorkerError: No worker could be started, or one does not speak the protocol.
         """
-        self._allowance = sum(backing.nbytes for backing in case.backings.values()) / FILL_BYTES_A_SECOND
+        self._allowance = _time_to_fill(case)
         request = {
             "op": "run",
             "target": spec,
@@ -192,13 +192,14 @@ class Client:
             WorkerError: No worker could be started, or one does not speak the protocol.
         """
         mark = self._log_size()
+        self._allowance = _time_to_fill(case)
         request = {"op": "measure", "targets": list(specs), "case": case_to_json(case), "timed": timed}
         try:
             answer = Measurement.from_json(self._ask(request))
         except ChannelTimeout:
-            return Measurement(problem=self._timed_out(mark).findings[0].message)
+            return Measurement(problem=_problem(self._timed_out(mark)))
         except _Lost as lost:
-            return Measurement(problem=self._crashed(lost, mark).findings[0].message)
+            return Measurement(problem=_problem(self._crashed(lost, mark)))
         if answer.fatal:
             self._replace(answer.problem)
         return answer
@@ -367,6 +368,16 @@ class Client:
         code = self._process.wait()
         tail = self._log.read_text(errors="replace").strip().splitlines()[-1:]
         return WorkerError(f"the worker process ended with code {code}: {''.join(tail) or 'it left no message'}")
+
+
+def _time_to_fill(case: Case) -> float:
+    """Seconds that a large case gets on top of its timeout."""
+    return sum(backing.nbytes for backing in case.backings.values()) / FILL_BYTES_A_SECOND
+
+
+def _problem(judgement: Judgement) -> str:
+    """What a lost worker's judgement says, in one sentence."""
+    return judgement.findings[0].message if judgement.findings else judgement.reason
 
 
 def worker_environment() -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
-from hypothesis.errors import HypothesisException, Unsatisfiable
+from hypothesis.errors import Flaky, Frozen, Unsatisfiable, UnsatisfiedAssumption
 from hypothesis.strategies import SearchStrategy
 
 from kcheck.case import Case
@@ -51,7 +51,7 @@ def planned(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> SearchSt
         with drawing(Drawing(plan, slots)) as record:
             try:
                 case = draw(target.cases)
-            except HypothesisException:  # how Hypothesis drops a case
+            except (UnsatisfiedAssumption, Frozen):  # how Hypothesis drops a case
                 raise
             except (Exception, SystemExit, KeyboardInterrupt) as error:
                 raise spec_error(target, error) from None
@@ -86,7 +86,17 @@ def simplest(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> Drawn |
         pass
     except SpecError as error:
         raise error from None
+    except Flaky:
+        raise flaky(target) from None
     return drawn[0] if drawn else None
+
+
+def flaky(target: Target) -> SpecError:
+    """What is to be said of a strategy that draws otherwise when Hypothesis runs it again."""
+    return SpecError(
+        f"{target.file}:{target.line}: the case strategy of {target.name} is not deterministic: with the same choices it "
+        "draws something else; take every random value from draw(...)"
+    )
 
 
 def spec_error(target: Target, error: BaseException) -> SpecError:

@@ -14,7 +14,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 
 from kcheck.case import Case
 from kcheck.engine.attribute import discover, is_explained
-from kcheck.engine.draw import QUIET, Drawn, planned
+from kcheck.engine.draw import QUIET, Drawn, flaky, planned
 from kcheck.engine.turn import Stop, Turn, weight
 from kcheck.events import Phase, PhaseStarted
 from kcheck.findings import Finding, Kind
@@ -83,6 +83,8 @@ class _Round:
         try:
             seed(self.turn.settings.seed)(test)()
         except (_Found, Flaky):
+            if self._last is None:
+                raise flaky(self.turn.target) from None
             self.best = self._last  # Hypothesis runs its minimal example once more at the end
             return True
         except Unsatisfiable:

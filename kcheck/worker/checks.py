@@ -35,7 +35,8 @@ def merged_faults(watches: Iterable[Watch]) -> list[Fault]:
     found: dict[tuple[object, ...], Fault] = {}
     for watch in watches:
         for fault in watch.faults:
-            found.setdefault((fault.access, fault.frame.file, fault.frame.line, fault.argument), fault)
+            read_only = fault.place is Place.READ_ONLY  # the same line may stray as well
+            found.setdefault((fault.access, fault.frame.file, fault.frame.line, fault.argument, read_only), fault)
     return list(found.values())
 
 

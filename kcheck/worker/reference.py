@@ -74,9 +74,7 @@ def _variance(trial: Trial, first: Observation) -> list[Finding]:
     dense = trial.run_dense()
     if dense.error is not None:
         return []
-    wrong = {
-        n: (mask, torch.zeros_like(mask, dtype=torch.float64)) for n, mask in _changes(trial, dense, first).items()
-    }
+    wrong = _as_wrong(_changes(trial, dense, first))
     says = "differs from its own result on contiguous copies of the same values"
     return _findings(trial, first, Kind.LAYOUT_VARIANCE, says, wrong, first.outputs, dense.outputs, "contiguous copy")
 
@@ -97,10 +95,7 @@ def _unstable(
         wrong = {name: (mask & changes[name], allowed) for name, (mask, allowed) in found.items() if name in changes}
         wrong = {name: pair for name, pair in wrong.items() if bool(pair[0].any())}
     else:
-        wrong = {
-            name: (mask, torch.zeros_like(mask, dtype=torch.float64))
-            for name, mask in _changes(trial, first, second).items()
-        }
+        wrong = _as_wrong(_changes(trial, first, second))
     if not wrong:
         return []
     kind, cause = _cause(trial, first, next(iter(wrong)))
@@ -169,6 +164,10 @@ def _changes(trial: Trial, first: Observation, other: Observation) -> dict[str, 
     return found
 
 
+def _as_wrong(changes: Mapping[str, torch.Tensor]) -> Wrong:
+    return {name: (mask, torch.zeros_like(mask, dtype=torch.float64)) for name, mask in changes.items()}
+
+
 def _cause(trial: Trial, first: Observation, name: str) -> tuple[Kind, str]:
     """Vary one thing at a time, to say which one the result depends on."""
     reference = first.outputs[name]
@@ -189,8 +188,6 @@ def _wrong(
     outputs: Mapping[str, torch.Tensor],
     right: Mapping[str, torch.Tensor],
     tolerance: Tolerance,
-    *,
-    precise: bool = True,
 ) -> Wrong:
     """Wrong elements by output; elements never written are another check's business.
 
@@ -200,7 +197,7 @@ def _wrong(
     for name in right.keys() & outputs.keys():
         written = ~trial.unwritten[name] if name in trial.unwritten else torch.tensor(True)
         wrong, allowed = wrong_elements(outputs[name], right[name], tolerance)
-        if precise and tolerance.adaptive and bool((wrong & written).any()):
+        if tolerance.adaptive and bool((wrong & written).any()):
             wrong, allowed = wrong_elements(outputs[name], right[name], tolerance, _precise(trial, outputs).get(name))
         if bool((wrong & written).any()):
             found[name] = (wrong & written, allowed)

@@ -268,6 +268,28 @@ def test_a_strategy_that_would_end_the_process_is_could_not_check(tmp_path: Path
     assert type(error).__name__ in reasons(run(lambda case: MATCH, tmp_path, of=of)[0])
 
 
+def test_a_strategy_that_is_not_valid_is_could_not_check(tmp_path: Path) -> None:
+    @st.composite
+    def empty_range(draw: st.DrawFn) -> Case:
+        return Case(n=draw(st.integers(min_value=5, max_value=1)))
+
+    of = kcheck.target(cases=empty_range())(target.function)
+    assert "InvalidArgument" in reasons(run(lambda case: MATCH, tmp_path, of=of)[0])
+
+
+def test_a_strategy_that_draws_otherwise_each_time_is_could_not_check(tmp_path: Path) -> None:
+    calls = iter(range(1_000_000))
+
+    @st.composite
+    def moody(draw: st.DrawFn) -> Case:
+        if next(calls) % 3 == 2:
+            return Case(n=draw(st.text(max_size=3)))
+        return Case(n=draw(st.integers(0, 9)))
+
+    of = kcheck.target(cases=moody())(target.function)
+    assert reasons(run(lambda case: MATCH, tmp_path, of=of)[0])
+
+
 def test_a_strategy_of_something_else_is_could_not_check(tmp_path: Path) -> None:
     of = kcheck.target(cases=cast(Any, st.integers()), outputs=["out"])(target.function)
     assert "cases yields a int" in reasons(run(lambda case: MATCH, tmp_path, of=of)[0])

@@ -373,3 +373,34 @@ def test_a_view_that_is_too_large_to_fill_is_could_not_check() -> None:
     judgement = judge(make(double, double_oracle, outputs=["out"]), x=huge)
     assert judgement.verdict is CaseVerdict.COULD_NOT_CHECK
     assert "kcheck fills at most" in judgement.reason
+
+
+def test_a_line_that_writes_an_input_and_strays_is_told_of_both() -> None:
+    from kcheck.worker.backends.base import Fault, Place
+    from kcheck.worker.checks import memory_findings, merged_faults
+
+    def fault(place: Place, offset: int) -> Fault:
+        frame = Frame(__file__, 1, "k", "tl.store(x, 1)")
+        return Fault(
+            "write",
+            place,
+            "k",
+            frame,
+            0,
+            "x",
+            "x_ptr",
+            (0, offset // 4),
+            offset,
+            False,
+            "",
+            (),
+            (0, 0, 0),
+            1,
+            1,
+            (frame,),
+        )
+
+    watch = Watch(faults=[fault(Place.READ_ONLY, 0), fault(Place.GAP, 16)])
+    case = Case(x=Tensor("float32", NARROWED))
+    found = memory_findings(case, {"x": NARROWED}, merged_faults([watch, watch]), effect=True)
+    assert [finding.kind for finding in found] == [Kind.OUT_OF_VIEW_WRITE]

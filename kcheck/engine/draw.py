@@ -94,8 +94,8 @@ def simplest(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> Drawn |
 def flaky(target: Target) -> SpecError:
     """What is to be said of a strategy that draws otherwise when Hypothesis runs it again."""
     return SpecError(
-        f"{target.file}:{target.line}: the case strategy of {target.name} is not deterministic: with the same choices it "
-        "draws something else; take every random value from draw(...)"
+        f"{target.file}:{target.line}: the case strategy of {target.name} is not deterministic: with the same choices "
+        "it draws something else; take every random value from draw(...)"
     )
 
 

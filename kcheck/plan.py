@@ -58,6 +58,9 @@ class Drawing:
         choices: Named choices met, in order.
         tensors: Tensors drawn, in order, each with the layout kinds its strategy can draw.
         unmet: Pins that a strategy could not honour, a sentence each.
+        current: It is the record of the whole case; False for one made on the spot, outside of a run.
+        seed: The seed of the case, once a strategy has drawn it.
+        seeds: Seeds made from it so far.
     """
 
     plan: Plan
@@ -65,6 +68,9 @@ class Drawing:
     choices: dict[str, Choice] = field(default_factory=dict)
     tensors: list[tuple[Tensor, tuple[LayoutKind, ...]]] = field(default_factory=list)
     unmet: list[str] = field(default_factory=list)
+    current: bool = False
+    seed: int | None = None
+    seeds: int = 0
 
     def name_of_next(self, ahead: int = 0) -> str:
         """Argument that the tensor drawn next becomes, as far as known; `ahead` looks at a later one."""
@@ -76,12 +82,12 @@ class Drawing:
         return self.plan.layouts.get(self.name_of_next(ahead))
 
     def learn_slots(self, drawn: Mapping[str, Tensor]) -> tuple[str, ...]:
-        """Argument of each tensor draw of this case; ``""`` for one that became no argument.
+        """Argument of each tensor draw of this case, the first one of several; ``""`` for one that became none.
 
         Args:
             drawn: `Case.drawn` of the case that came out.
         """
-        names = {id(tensor): name for name, tensor in drawn.items()}
+        names = {id(tensor): name for name, tensor in reversed(list(drawn.items()))}
         return tuple(names.get(id(tensor), "") for tensor, _ in self.tensors)
 
 
@@ -96,6 +102,7 @@ def current() -> Drawing:
 @contextmanager
 def drawing(record: Drawing) -> Iterator[Drawing]:
     """Make a record the current one."""
+    record.current = True
     token = _current.set(record)
     try:
         yield record

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kcheck import plan
 from kcheck.errors import SpecError
 from kcheck.plan import Choice, Drawing, Pin
+from kcheck.strategies.direct import direct
 
 T = TypeVar("T", bound=Hashable)
 
@@ -89,7 +90,7 @@ def _dims(name: str, min_value: int, max_value: int, further: tuple[int, ...]) -
     return _drawn_dim(name, min_value, max_value, further)
 
 
-@st.composite
+@direct
 def _drawn_dim(draw: st.DrawFn, name: str, min_value: int, max_value: int, further: tuple[int, ...]) -> int:
     return draw_dim(draw, name, min_value, max_value, further)
 
@@ -118,7 +119,7 @@ def _options(name: str, values: tuple[T, ...]) -> st.SearchStrategy[T]:
     return _drawn_option(name, values)
 
 
-@st.composite
+@direct
 def _drawn_option(draw: st.DrawFn, name: str, values: tuple[T, ...]) -> T:
     return draw_option(draw, name, values)
 

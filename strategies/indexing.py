@@ -12,6 +12,7 @@ from kcheck.errors import SpecError
 from kcheck.layout import LayoutKind
 from kcheck.strategies import tables
 from kcheck.strategies.dims import boundary_values, draw_dim, draw_option, offer, unmet
+from kcheck.strategies.direct import direct
 from kcheck.strategies.kinds import ANY, Kinds
 from kcheck.strategies.tables import LENGTHS, TABLE_IDS, UNUSED_ENTRIES
 from kcheck.strategies.tensors import INT32, INT64, case_seed, draw_index_dtype, explicit
@@ -32,7 +33,7 @@ def seq_lens(
 ) -> st.SearchStrategy[Tensor]:
     """Lengths of requests, (num_requests,), in tokens.
 
-    Named choices: ``lengths``, ``index_dtype``; a plan may also pin ``seq_len``. Five choices. Shrinks towards
+    Named choices: ``lengths``, ``index_dtype``; a plan may also pin ``seq_len``. Four choices. Shrinks towards
     `max_len` everywhere, int32, contiguous.
 
     Args:
@@ -51,7 +52,7 @@ def seq_lens(
     if not 0 <= min_len <= max_len:
         raise SpecError(f"seq_lens: min_len is {min_len} and max_len {max_len}; expected 0 <= min_len <= max_len")
 
-    @st.composite
+    @direct
     def drawn(draw: st.DrawFn) -> Tensor:
         name = draw_index_dtype(draw, dtype)
         found = draw_lengths(
@@ -80,7 +81,7 @@ def block_tables(
 ) -> st.SearchStrategy[Tensor]:
     """Block tables, (requests, width): the pages of each request, and unused entries behind them.
 
-    Named choices: ``table_ids``, ``unused_entries``, ``index_dtype``. Six choices. Shrinks towards each
+    Named choices: ``table_ids``, ``unused_entries``, ``index_dtype``. Five choices. Shrinks towards each
     request's own pages in order, decoys behind them, int32, contiguous.
 
     Args:
@@ -106,7 +107,7 @@ def block_tables(
             f"block_tables: width is {columns} and num_blocks {num_blocks}; the longest request needs {needed} pages"
         )
 
-    @st.composite
+    @direct
     def drawn(draw: st.DrawFn) -> Tensor:
         name = draw_index_dtype(draw, dtype)
         ids, unused = draw_policies(draw, tuple(table_ids), tuple(unused_entries))
@@ -137,7 +138,7 @@ def slot_mappings(
 ) -> st.SearchStrategy[Tensor]:
     """Slot mappings, (tokens + padding,): page × block_size + place in the page, of token after token.
 
-    Named choices: ``slot_padding``, ``index_dtype``, where there is more than one value. Two to four choices. Shrinks
+    Named choices: ``slot_padding``, ``index_dtype``, where there is more than one value. One to three choices. Shrinks
     towards no padding, contiguous. A kernel that writes slots needs requests that share no page
     (``table_ids=("sequential", "permuted", "highest")``), else its writes race.
 
@@ -154,7 +155,7 @@ def slot_mappings(
     tokens, entries = integers_of(lengths), integers_of(table)
     width = len(entries) // max(len(tokens), 1)
 
-    @st.composite
+    @direct
     def drawn(draw: st.DrawFn) -> Tensor:
         name = draw_index_dtype(draw, dtype)
         padding = draw_dim(draw, "slot_padding", 0, max_padding) if max_padding else 0

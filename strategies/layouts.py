@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from hypothesis import strategies as st
 
 from kcheck.layout import Layout, LayoutKind
 from kcheck.plan import Drawing
 from kcheck.strategies.dims import unmet
+from kcheck.strategies.direct import direct
 from kcheck.strategies.kinds import ANY, Kinds, Site, can_have, partners, table
 from kcheck.strategies.makers import make
 
+# Bits of one choice, since Hypothesis tries to clear the upper ones: first the variant gets plainer, then the kind.
+_KIND_BITS = 4
 _VARIANT = st.integers(0, 511)
+_LAYOUT = st.integers(0, (512 << _KIND_BITS) - 1)
 
 
 def layouts(
@@ -21,7 +24,7 @@ def layouts(
 ) -> st.SearchStrategy[Layout]:
     """Layouts of a shape: of one kind, or of two that occur together in practice.
 
-    Two choices: the variant and the kind. Shrinks towards contiguous, then towards one kind in its plainest variant:
+    One choice: the kind and its variant. Shrinks towards contiguous, then towards one kind in its plainest variant:
     one element cut off, the first dimension that will do. It reads no plan; tensors do.
 
     Args:
@@ -36,12 +39,7 @@ def layouts(
     return _layouts(Site.of(tuple(shape), dtype, kinds))
 
 
-@lru_cache(maxsize=4096)
-def _table(site: Site) -> st.SearchStrategy[LayoutKind]:
-    return st.sampled_from(table(site))
-
-
-@st.composite
+@direct
 def _layouts(draw: st.DrawFn, site: Site) -> Layout:
     return _draw_layout(draw, site)
 
@@ -50,10 +48,9 @@ def _draw_layout(draw: st.DrawFn, site: Site, start: Layout | None = None) -> La
     kinds = table(site)
     if kinds == (LayoutKind.CONTIGUOUS,):
         return make(site, (), start=start)
-    # The variant comes first: Hypothesis shrinks the first choice first, and a plain variant of a later kind is simpler
-    # than an early kind with a partner.
-    a, b, partner = _variant(draw(_VARIANT))
-    kind = kinds[0] if len(kinds) == 1 else draw(_table(site))
+    bits = draw(_LAYOUT)
+    kind = kinds[(bits & (1 << _KIND_BITS) - 1) % len(kinds)]
+    a, b, partner = _variant(bits >> _KIND_BITS)
     others = partners(site, kind)
     both = (kind, others[partner % len(others)]) if others and partner >= 0 else (kind,)
     return make(site, both, a, b, start)

@@ -13,6 +13,7 @@ from kcheck.dtypes import dtype_named
 from kcheck.errors import SpecError
 from kcheck.strategies import tables
 from kcheck.strategies.dims import draw_dim, draw_option, sampled
+from kcheck.strategies.direct import direct
 from kcheck.strategies.indexing import (
     AnyKinds,
     check_policies,
@@ -82,7 +83,7 @@ class PagedKV:
     ) -> st.SearchStrategy[tuple[Tensor, Tensor]]:
         """A K and a V pool: each in its own memory and layout, or both interleaved in one.
 
-        Named choice: ``kv_pools`` (apart, interleaved). Five choices. Shrinks towards two contiguous pools.
+        Named choice: ``kv_pools`` (apart, interleaved). Three or four choices. Shrinks towards two contiguous pools.
 
         Args:
             entry: Shape of what the pool holds for one token, (heads, head size) for example; the pools are
@@ -128,7 +129,7 @@ def paged_kv(
 
     Named choices: ``num_requests``, ``block_size``, ``max_blocks`` (width of the table), ``lengths``, ``table_ids``,
     ``unused_entries``, ``index_dtype``; ``seq_len`` is not drawn, but a plan may pin it to give every request that
-    length. Nine choices, layouts and seed included. Shrinks towards `min_requests` requests of one full page each,
+    length. Seven choices, layouts and seed included. Shrinks towards `min_requests` requests of one full page each,
     their pages in order, int32, contiguous.
 
     Args:
@@ -201,7 +202,7 @@ class _Asked:
         return wanted if most is None else min(wanted, max(most, least))
 
 
-@st.composite
+@direct
 def _paged_kv(draw: st.DrawFn, asked: _Asked) -> PagedKV:
     count = draw_dim(draw, "num_requests", *asked.requests)
     size = draw_option(draw, "block_size", asked.block_sizes)
@@ -224,13 +225,13 @@ def _paged_kv(draw: st.DrawFn, asked: _Asked) -> PagedKV:
     return PagedKV(count, size, num_blocks, longest, width, lengths, entries, seq_lens, block_table)
 
 
-@st.composite
+@direct
 def _pools(
     draw: st.DrawFn, shape: tuple[int, ...], dtype: DTypes, kinds: Kinds, role: Role, exponent: int
 ) -> tuple[Tensor, Tensor]:
     if draw_option(draw, "kv_pools", ("apart", "interleaved")) == "interleaved":
-        # Which axis, which plane: with these a pool has as many choices as two pools apart, and so a case does not get
-        # simpler for Hypothesis by being interleaved.
+        # Which axis, which plane: with these a pool has no fewer choices than two pools apart, and so a case does not
+        # get simpler for Hypothesis by being interleaved.
         small = plan.current().plan.small
         axis, swapped = (1, False) if small else (draw(sampled((1, 2))), draw(sampled((False, True))))
         k, v = draw(planes(shape, dtype, count=2, axis=axis, kinds=kinds, role=role, exponent=exponent))

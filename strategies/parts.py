@@ -13,6 +13,7 @@ from kcheck.case import Memory, Role, Tensor
 from kcheck.errors import SpecError
 from kcheck.layout import Layout, LayoutKind, Plane
 from kcheck.plan import Drawing
+from kcheck.strategies.direct import direct
 from kcheck.strategies.kinds import ANY, Kinds, Site, possible
 from kcheck.strategies.layouts import planned_layout
 from kcheck.strategies.tensors import DTypes, Values, draw_dtype, draw_seed
@@ -39,7 +40,7 @@ def planes(
 ) -> st.SearchStrategy[tuple[Tensor, ...]]:
     """Tensors of one shape that are the planes of one memory, as ``pool[:, 0]`` and ``pool[:, 1]`` or ``unbind``.
 
-    Two choices, for the layout of the whole, and the seed of the case. Shrinks towards a contiguous pool.
+    One choice for the layout of the whole, and the seed of the case. Shrinks towards a contiguous pool.
 
     Args:
         shape: Sizes of each plane.
@@ -78,7 +79,7 @@ def splits(
 ) -> st.SearchStrategy[tuple[Tensor, ...]]:
     """Tensors that are neighbouring ranges of one memory, as ``q, k, v = qkv.split([8, 2, 2], dim=-1)``.
 
-    Two choices, for the layout of the whole, and the seed of the case. Shrinks towards a contiguous whole.
+    One choice for the layout of the whole, and the seed of the case. Shrinks towards a contiguous whole.
 
     Args:
         shape: Sizes of each part; the entry at `axis` is ignored.
@@ -104,7 +105,7 @@ def splits(
     return _splits(whole, tuple(sizes), dtype, axis, Kinds.of(kinds), role, Values(low, high, exponent))
 
 
-@st.composite
+@direct
 def _planes(
     draw: st.DrawFn,
     shape: tuple[int, ...],
@@ -127,7 +128,7 @@ def _planes(
     return _sharing(draw, record, name, layouts, role, values, _offered(site, _K.INTERLEAVED))
 
 
-@st.composite
+@direct
 def _splits(
     draw: st.DrawFn,
     shape: tuple[int, ...],

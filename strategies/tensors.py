@@ -17,6 +17,7 @@ from kcheck.fill import Fill
 from kcheck.layout import LayoutKind
 from kcheck.plan import Drawing
 from kcheck.strategies.dims import draw_option, sampled
+from kcheck.strategies.direct import direct
 from kcheck.strategies.kinds import ANY, Kinds, Site, possible
 from kcheck.strategies.layouts import planned_layout
 
@@ -25,8 +26,9 @@ INT32, INT64 = "int32", "int64"
 
 SEEDS = 256  # seeds of a case; the ordinal of a tensor in it makes the rest of the difference
 RANGE = 16  # integers lie in [-16, 16] by default: sums and products stay exact
-# Drawn once for each case, however many tensors it has.
-_SEED = st.shared(st.integers(0, SEEDS - 1), key="kcheck.strategies.seed")
+_SEED = st.integers(0, SEEDS - 1)
+# Outside of a run no record holds what is drawn once for each case.
+_SHARED_SEED = st.shared(_SEED, key="kcheck.strategies.seed")
 _ORDINALS = st.shared(st.builds(itertools.count), key="kcheck.strategies.ordinals")
 
 
@@ -68,7 +70,7 @@ def tensors(
 ) -> st.SearchStrategy[Tensor]:
     """Input tensors.
 
-    Two choices, for the layout, and one for all tensors of a case, the seed. Shrinks towards a contiguous layout and
+    One choice, for the layout, and one for all tensors of a case, the seed. Shrinks towards a contiguous layout and
     seed 0; two tensors of a case have different values even then.
 
     Args:
@@ -119,7 +121,7 @@ def outputs(
 ) -> st.SearchStrategy[Tensor]:
     """Output tensors: every element is to be written. Never expanded.
 
-    Two choices, for the layout. Shrinks towards contiguous.
+    One choice, for the layout. Shrinks towards contiguous.
 
     Args:
         shape: Sizes of the view.
@@ -151,7 +153,7 @@ def _writable(kinds: Kinds | Iterable[LayoutKind | str]) -> Kinds:
     return Kinds.of(kinds).without(LayoutKind.EXPANDED)
 
 
-@st.composite
+@direct
 def _tensors(
     draw: st.DrawFn,
     shape: tuple[int, ...],
@@ -180,12 +182,19 @@ def note(record: Drawing, tensor: Tensor, site: Site) -> Tensor:
 
 def case_seed(draw: st.DrawFn, record: Drawing) -> int:
     """The seed of the case: one choice for all that ask, none in a sweep."""
-    return 0 if record.plan.small else draw(_SEED)
+    if record.plan.small:
+        return 0
+    if not record.current:
+        return draw(_SHARED_SEED)
+    if record.seed is None:
+        record.seed = draw(_SEED)
+    return record.seed
 
 
 def draw_seed(draw: st.DrawFn, record: Drawing) -> int:
     """A seed that no other tensor of the case has."""
-    ordinal = next(draw(_ORDINALS))
+    ordinal = record.seeds if record.current else next(draw(_ORDINALS))
+    record.seeds += 1
     return ordinal * SEEDS + case_seed(draw, record)
 
 

@@ -73,12 +73,66 @@ def _json(path: Path | None) -> Report:
     return DocumentReport(render_json, path)
 
 
-_FORMATS: Mapping[str, Callable[[Path | None], Report]] = {"json": _json}
+def _junit(path: Path | None) -> Report:
+    from kcheck.reports.document_report import DocumentReport
+    from kcheck.reports.junit_report import render_junit
+
+    return DocumentReport(render_junit, path)
+
+
+def _sarif(path: Path | None) -> Report:
+    from kcheck.reports.document_report import DocumentReport
+    from kcheck.reports.sarif_report import render_sarif
+
+    return DocumentReport(render_sarif, path)
+
+
+def _github(path: Path | None) -> Report:
+    from kcheck.reports.github_report import GithubReport
+
+    return GithubReport(path)
+
+
+def _markdown(path: Path | None) -> Report:
+    from kcheck.reports.document_report import DocumentReport
+    from kcheck.reports.markdown_report import render_markdown
+
+    return DocumentReport(render_markdown, path)
+
+
+def _html(path: Path | None) -> Report:
+    from kcheck.reports.document_report import DocumentReport
+    from kcheck.reports.html_report import render_html
+
+    return DocumentReport(render_html, path)
+
+
+_FORMATS: Mapping[str, Callable[[Path | None], Report]] = {
+    "json": _json,
+    "junit": _junit,
+    "sarif": _sarif,
+    "github": _github,
+    "markdown": _markdown,
+    "html": _html,
+}
 FORMATS = ("console", *_FORMATS)
+# Names below --report-dir. The runner reads github's commands from stdout, so they have none.
+_FILES = {
+    "json": "kcheck.json",
+    "junit": "kcheck.xml",
+    "sarif": "kcheck.sarif",
+    "markdown": "kcheck.md",
+    "html": "kcheck.html",
+}
 
 
 def open_reports(
-    specs: Sequence[str] = (), *, color: bool | None = None, width: int | None = None, progress: bool = True
+    specs: Sequence[str] = (),
+    *,
+    directory: Path | None = None,
+    color: bool | None = None,
+    width: int | None = None,
+    progress: bool = True,
 ) -> Reports:
     """Make the reports that the user asked for.
 
@@ -86,6 +140,8 @@ def open_reports(
 
     Args:
         specs: ``FORMAT`` or ``FORMAT=PATH``; without a path the report goes to stdout.
+        directory: Where relative paths lie, and the reports without a path: ``kcheck.json``, ``kcheck.xml``, …. If no
+            format that has a file is asked for, all of them are written there.
         color: Whether the console uses colour; None: where the terminal has it and NO_COLOR is not set.
         width: Columns of the console; None: the terminal's.
         progress: Whether the console shows progress on a terminal.
@@ -95,6 +151,8 @@ def open_reports(
     """
     wanted = [(spec, *_parse(spec)) for spec in specs]
     machine = [(spec, name, path) for spec, name, path in wanted if name != "console"]
+    if directory is not None:
+        machine = _placed(machine, directory)
     _refuse_shared_places(machine)
     from kcheck.reports.console import ConsoleReport, make_console
 
@@ -117,6 +175,19 @@ def _parse(spec: str) -> tuple[str, Path | None]:
             f"(formats: {', '.join(FORMATS)})"
         )
     return name, Path(path) if path else None
+
+
+def _placed(machine: Sequence[tuple[str, str, Path | None]], directory: Path) -> list[tuple[str, str, Path | None]]:
+    """Put reports below the directory."""
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"--report-dir {directory}: it is a file; name a folder, which need not exist")
+    asked = [*machine]
+    if not any(name in _FILES for _, name, _ in machine):
+        asked += [(name, name, None) for name in _FILES]
+    return [
+        (spec, name, directory / (path or _FILES[name]) if path or name in _FILES else None)
+        for spec, name, path in asked
+    ]
 
 
 def _refuse_shared_places(machine: Sequence[tuple[str, str, Path | None]]) -> None:

@@ -118,7 +118,11 @@ class ConsoleReport:
         key = (discovery.target, discovery.fingerprint)
         if key not in self._shown:
             self._shown.add(key)
-            self._print(FindingPanel(discovery))
+            if discovery.known:
+                for part in _known(discovery):
+                    self._print(part)
+            else:
+                self._print(FindingPanel(discovery))
 
 
 def _heading(event: RunStarted) -> str:
@@ -138,6 +142,10 @@ def _target_block(result: TargetResult, replaced: Sequence[str]) -> Iterator[Ren
     yield Hanging(line, rest="  ")
     for reason in result.reasons:
         yield fact("unchecked", reason)
+    if result.allowed:
+        yield fact("skipped", "--allow-skip lets the run pass all the same")
+    for gone in result.gone:
+        yield fact("gone", gone.message)
     for note in result.notes:
         yield fact("note", note)
     if replaced:
@@ -149,7 +157,9 @@ def _target_block(result: TargetResult, replaced: Sequence[str]) -> Iterator[Ren
 
 
 def _summary(event: RunDone) -> Iterator[RenderableType]:
-    found = [discovery for result in event.results for discovery in result.discoveries]
+    found = [discovery for result in event.results for discovery in result.discoveries if not discovery.known]
+    listed = sum(discovery.known != "" for result in event.results for discovery in result.discoveries)
+    gone = sum(len(result.gone) for result in event.results)
     if len(found) > 1:
         for discovery in found:
             yield from _recap(discovery)
@@ -157,22 +167,34 @@ def _summary(event: RunDone) -> Iterator[RenderableType]:
     unchecked = sum(bool(result.reasons) or result.verdict is CaseVerdict.COULD_NOT_CHECK for result in event.results)
     cases = sum(sum(result.cases.values()) for result in event.results)
     parts = [
-        counted(len(found), "finding") if found else "no findings",
+        counted(len(found), "finding") if found else "no new findings" if listed else "no findings",
+        *([f"{listed} known"] if listed else []),
+        *([f"{gone} gone"] if gone else []),
         *([f"{unchecked} could not check"] if unchecked else []),
         counted(len(event.results), "target"),
         counted(cases, "case"),
     ]
-    style = "bold red" if found else "bold magenta" if unchecked else "bold green"
+    style = "bold red" if found or gone else "bold magenta" if unchecked else "bold green"
     yield Hanging(Text(f"{', '.join(parts)} in {duration(event.seconds)}", style))
     if event.interrupted:
         yield Hanging(Text("interrupted: what was found until then is kept and can be replayed", "bold yellow"))
 
 
+def _known(discovery: Discovery) -> Iterator[RenderableType]:
+    """A finding that the baseline lists: where it is, and where it is discussed."""
+    yield Hanging(Text.assemble(("KNOWN", "bold blue"), "  ", plain(_in_short(discovery))), rest="  ")
+    yield unwrapped(Text(f"    {plain(discovery.known)}"))
+
+
+def _in_short(discovery: Discovery) -> str:
+    finding = discovery.finding
+    place = f"{nearest_path(finding.file)}:{finding.line}" if finding.line else finding.kernel or discovery.target
+    return " · ".join(filter(None, (finding.kind.value, finding.argument, place)))
+
+
 def _recap(discovery: Discovery) -> Iterator[RenderableType]:
     """One finding in short, so that the end of a log names them all."""
     finding = discovery.finding
-    place = f"{nearest_path(finding.file)}:{finding.line}" if finding.line else finding.kernel or discovery.target
-    what = " · ".join(filter(None, (finding.kind.value, finding.argument, place)))
     severity = (finding.severity.upper(), SEVERITY_STYLES[finding.severity])
-    yield Hanging(Text.assemble(severity, "  ", plain(what)), rest="  ")
+    yield Hanging(Text.assemble(severity, "  ", plain(_in_short(discovery))), rest="  ")
     yield unwrapped(Text(f"    {plain(discovery.replay)}"))

@@ -47,12 +47,35 @@ class DocumentReport:
         self._closed = True
         if not self._recorder.started:
             return
-        text = self._render(self._recorder.record())
-        if self._path is None:
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        else:
+        self.write(self._recorder.record())
+
+    def write(self, record: RunRecord) -> None:
+        """Write the document of a run.
+
+        Raises:
+            UsageError: The path cannot be written any more.
+        """
+        text = self._render(record)
+        if self._path is not None:
             write_atomically(self._path, text)
+        else:
+            _print(text)
+
+
+def _print(text: str) -> None:
+    """Write to stdout, in UTF-8 as to a file: XML says that it is, whatever the locale."""
+    sys.stdout.flush()
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None:
+        sys.stdout.write(text)
+    else:
+        stream.write(_encoded(text))
+    sys.stdout.flush()
+
+
+def _encoded(text: str) -> bytes:
+    """UTF-8; a surrogate, as in a file name that is not UTF-8, is spelled out."""
+    return text.encode("utf-8", errors="backslashreplace")
 
 
 def _make_ready(path: Path) -> None:
@@ -75,12 +98,12 @@ def write_atomically(path: Path, text: str) -> None:
     """
     try:
         if _is_special(path):
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(_encoded(text))
             return
         target = path.resolve()
         temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
-            temporary.write_text(text, encoding="utf-8")
+            temporary.write_bytes(_encoded(text))
             temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.text import Text
 
 from kcheck.reports.source import SourceLine
-from kcheck.reports.wording import plain
+from kcheck.reports.wording import cut, plain
 
 INDENT = 2
 LABEL = 11
@@ -24,7 +24,7 @@ class Hanging:
     """
 
     def __init__(self, body: Text | str, first: Text | str = "", rest: str = "") -> None:
-        self._body = body if isinstance(body, Text) else Text(plain(body))
+        self._body = body if isinstance(body, Text) else Text(plain(cut(body)))
         self._first = first
         self._rest = rest
 

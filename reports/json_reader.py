@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
 
-from kcheck.document import case_from_json
-from kcheck.errors import InvalidDocument, UsageError
-from kcheck.events import CaseVerdict, Cell, Discovery, TargetResult
-from kcheck.fill import Number, number_from_json
+from kcheck.errors import InvalidDocument
+from kcheck.events import CaseVerdict, Cell, Discovery, Gone, TargetResult
 from kcheck.findings import Finding, Kind, Mismatch, Severity, SourceFrame
+from kcheck.json_node import E, Node, read_node
 from kcheck.layout import LayoutKind
 from kcheck.reports.json_report import REPORT_SCHEMA
 from kcheck.reports.record import RunRecord
-
-E = TypeVar("E", bound=StrEnum)
 
 
 def read_report(path: Path) -> RunRecord:
@@ -32,91 +25,7 @@ def read_report(path: Path) -> RunRecord:
         UsageError: The file cannot be read.
         InvalidDocument: It is not a valid report; the error names the place.
     """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-    except OSError as error:
-        raise UsageError(f"the report {path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidDocument(str(path), "is not UTF-8 text; expected a JSON report") from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InvalidDocument(str(path), f"is not JSON: {error}") from None
-    return _report(Node(data, ""))
-
-
-def _refuse_constant(name: str) -> Any:
-    raise InvalidDocument("document", f"contains {name}, which is not JSON; write it as a string")
-
-
-class Node:
-    """One value of a document, and its place.
-
-    Args:
-        value: The value.
-        where: Its place, ``targets[0].name``.
-    """
-
-    def __init__(self, value: Any, where: str) -> None:
-        self.value = value
-        self.where = where or "document"
-        self._prefix = f"{where}." if where else ""
-
-    def _as(self, kind: type, article: str) -> Any:
-        if type(self.value) is not kind:
-            raise InvalidDocument(self.where, f"is {self.value!r:.60}; expected {article}")
-        return self.value
-
-    def get(self, key: str) -> Node:
-        """The entry of an object."""
-        fields = self._as(dict, "an object")
-        if key not in fields:
-            raise InvalidDocument(self.where, f"has no {key!r}")
-        return Node(fields[key], f"{self._prefix}{key}")
-
-    def entries(self) -> Iterator[tuple[str, Node]]:
-        """All entries of an object."""
-        for key, value in self._as(dict, "an object").items():
-            yield key, Node(value, f"{self._prefix}{key}")
-
-    def items(self) -> list[Node]:
-        """The items of a list."""
-        return [Node(value, f"{self.where}[{i}]") for i, value in enumerate(self._as(list, "a list"))]
-
-    def text(self) -> str:
-        """A string."""
-        return str(self._as(str, "a string"))
-
-    def texts(self) -> tuple[str, ...]:
-        """A list of strings."""
-        return tuple(item.text() for item in self.items())
-
-    def integer(self) -> int:
-        """An integer."""
-        return int(self._as(int, "an integer"))
-
-    def integers(self) -> tuple[int, ...]:
-        """A list of integers."""
-        return tuple(item.integer() for item in self.items())
-
-    def count(self) -> int:
-        """An integer that is not negative."""
-        if self.integer() < 0:
-            raise InvalidDocument(self.where, f"is {self.value}; expected an integer >= 0")
-        return self.integer()
-
-    def number(self) -> Number:
-        """A number, or ``"nan"``, ``"inf"``, ``"-inf"``."""
-        return number_from_json(self.value, self.where)
-
-    def boolean(self) -> bool:
-        """True or false."""
-        return bool(self._as(bool, "true or false"))
-
-    def member(self, enum: type[E]) -> E:
-        """The value of an enumeration."""
-        known = [member.value for member in enum]
-        if self.value not in known:
-            raise InvalidDocument(self.where, f"is {self.value!r:.60}; expected one of {', '.join(known)}")
-        return enum(self.value)
+    return _report(read_node(path, "report"))
 
 
 def _report(node: Node) -> RunRecord:
@@ -148,7 +57,13 @@ def _target(node: Node) -> TargetResult:
         },
         discoveries=tuple(_discovery(found) for found in node.get("findings").items()),
         launches={kernel: at.count() for kernel, at in node.get("launches").entries()},
+        gone=tuple(_gone(gone) for gone in node.get("gone").items()),
+        allowed=node.get("allowed").boolean(),
     )
+
+
+def _gone(node: Node) -> Gone:
+    return Gone(node.get("fingerprint").text(), node.get("issue").text(), node.get("message").text())
 
 
 def _key(name: str, at: Node, enum: type[E]) -> E:
@@ -156,23 +71,21 @@ def _key(name: str, at: Node, enum: type[E]) -> E:
 
 
 def _discovery(node: Node) -> Discovery:
-    case = node.get("case")
-    try:
-        replayed = case_from_json(case.value)
-    except InvalidDocument as error:
-        raise InvalidDocument(f"{case.where}.{error.where}", error.problem) from None
     return Discovery(
         target=node.get("target").text(),
         spec=node.get("spec").text(),
         finding=_finding(node),
         fingerprint=node.get("fingerprint").text(),
-        case=replayed,
+        case=node.get("case").case(),
         layout_kinds=tuple(kind.member(LayoutKind) for kind in node.get("layout_kinds").items()),
         seen=node.get("seen").count(),
         culprit=node.get("culprit").text(),
         related=tuple(_finding(related) for related in node.get("related").items()),
         minimal=node.get("minimal").boolean(),
         directory=node.get("directory").text(),
+        options=tuple(option.text() for option in node.get("options").items()),
+        known=node.get("known").text(),
+        tool=node.get("tool").text(),
     )
 
 

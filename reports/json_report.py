@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
 from kcheck.document import case_to_json
@@ -49,6 +50,8 @@ def _target_to_json(result: TargetResult) -> dict[str, Any]:
             argument: {kind.value: cell.value for kind, cell in row.items()} for argument, row in result.matrix.items()
         },
         "findings": [discovery_to_json(discovery) for discovery in result.discoveries],
+        "gone": [asdict(gone) for gone in result.gone],
+        "allowed": result.allowed,
     }
 
 
@@ -58,6 +61,7 @@ def discovery_to_json(discovery: Discovery) -> dict[str, Any]:
         "target": discovery.target,
         "spec": discovery.spec,
         "directory": discovery.directory,
+        "options": list(discovery.options),
         "fingerprint": discovery.fingerprint,
         "layout_kinds": [kind.value for kind in discovery.layout_kinds],
         "layouts": {name: view.code for name, view in discovery.case.views.items()},
@@ -67,6 +71,8 @@ def discovery_to_json(discovery: Discovery) -> dict[str, Any]:
         "related": [finding.to_json() for finding in discovery.related],
         "case": case_to_json(discovery.case),
         "replay": discovery.replay,
+        "known": discovery.known,
+        "tool": discovery.tool,
     }
 
 

@@ -14,7 +14,7 @@ from kcheck.reports.fact import INDENT, Hanging, unwrapped
 from kcheck.reports.wording import plain
 
 _SHORT = 4  # letters that still tell the kinds apart
-_SIGNS = {Cell.MATCH: "✓", Cell.REJECTED: "-", Cell.FINDING: "✗", Cell.COULD_NOT_CHECK: "?", Cell.NOT_TRIED: "·"}
+SIGNS = {Cell.MATCH: "✓", Cell.REJECTED: "-", Cell.FINDING: "✗", Cell.COULD_NOT_CHECK: "?", Cell.NOT_TRIED: "·"}
 _ASCII = {Cell.MATCH: "+", Cell.REJECTED: "-", Cell.FINDING: "X", Cell.COULD_NOT_CHECK: "?", Cell.NOT_TRIED: "."}
 _WORDS = {Cell.FINDING: "FINDING"}
 _STYLES = {
@@ -37,7 +37,7 @@ class LayoutMatrix:
         self._matrix = {plain(argument): cells for argument, cells in matrix.items()}
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        signs = _ASCII if options.ascii_only else _SIGNS
+        signs = _ASCII if options.ascii_only else SIGNS
         longest = max((cell_len(name) for name in self._matrix), default=0)
         heads = [kind.value for kind in LayoutKind]
         if INDENT + longest + sum(len(head) + 1 for head in heads) > options.max_width:

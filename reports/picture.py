@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from types import MappingProxyType
@@ -147,6 +147,60 @@ def picture(
         return Row(row, grid.label(row), tuple(mark(row, column) for column in across))
 
     return Picture(tuple(across), tuple(map(draw, down)))
+
+
+def row_note(name: str, layout: Layout, others: Mapping[str, Layout], row: int) -> str:
+    """What a row is in the view, or in another view that cuts the backing in the same way; empty if it is neither.
+
+    Args:
+        name: The view's name.
+        layout: The view.
+        others: Other views of the backing, by name.
+        row: Number of the row.
+    """
+    for label, view in ({name: layout} | dict(others)).items():
+        alike = (view.backing_shape, view.offset) == (layout.backing_shape, layout.offset)
+        index = Grid(view).of_view(row) if alike else ""
+        if index:
+            return label + index
+    return ""
+
+
+def legend(drawn: Picture, name: str, others: Iterable[str], said: str) -> dict[Mark, str]:
+    """What the marks of a picture stand for, those that are in it.
+
+    Args:
+        drawn: The picture.
+        name: The view's name.
+        others: Names of other views of the backing.
+        said: What is wrong with the wrong cells.
+    """
+    present = {mark for row in drawn.rows if isinstance(row, Row) for mark in row.cells}
+    names = {
+        Mark.VIEW: name,
+        Mark.OTHER: ", ".join(others),
+        Mark.GAP: "gap",
+        Mark.OUTSIDE: "outside the backing",
+        Mark.WRONG: said,
+        Mark.FIRST: "the first of them" if Mark.WRONG in present else said,
+    }
+    return {mark: text for mark, text in names.items() if mark in present}
+
+
+def numbered(drawn: Picture) -> Iterator[tuple[int, int]]:
+    """Columns to number, the most telling first: the first wrong one, where a run begins, the last, every eighth.
+
+    Yields:
+        Place in the picture and number.
+    """
+    found = [row.cells.index(Mark.FIRST) for row in drawn.rows if isinstance(row, Row) and Mark.FIRST in row.cells]
+    last = len(drawn.columns) - 1
+    after_skip = [at for at in range(last + 1) if at == 0 or isinstance(drawn.columns[at - 1], Skip)]
+    always = (*found, *after_skip, last)
+    for at in (*always, *range(last)):
+        column = drawn.columns[at]
+        if not isinstance(column, Skip) and (at in always or column % 8 == 0):
+            yield at, column
 
 
 def _mark(layout: Layout, element: int, wrong: Sequence[int], others: Sequence[Layout]) -> Mark:

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from kcheck.layout import Layout
-from kcheck.reports.picture import Grid, Mark, Picture, Row, Skip, picture
+from kcheck.reports.picture import Grid, Mark, Picture, Row, Skip, legend, numbered, picture, row_note
 from kcheck.reports.wording import counted, plain
 
 _GLYPHS = {Mark.VIEW: "■", Mark.OTHER: "□", Mark.GAP: "·", Mark.OUTSIDE: "░", Mark.WRONG: "x", Mark.FIRST: "X"}
@@ -50,7 +50,7 @@ class BackingPicture:
         self._name = plain(name)
         self._layout = layout
         self._wrong = wrong
-        self._others = dict(others or {})
+        self._others = {plain(other): view for other, view in (others or {}).items()}
         self._said = said
         self._rows = rows
 
@@ -86,14 +86,8 @@ class BackingPicture:
         return picture(self._layout, self._wrong, others=others, columns=max(room // step, 8), rows=self._rows), step
 
     def _note(self, grid: Grid, row: int) -> str:
-        """What a row is in the view, or in another view that cuts the backing in the same way."""
-        if grid.of_view(row):
-            return f"   {self._name}{grid.of_view(row)}"
-        for name, other in self._others.items():
-            alike = (other.backing_shape, other.offset) == (self._layout.backing_shape, self._layout.offset)
-            if alike and Grid(other).of_view(row):
-                return f"   {plain(name)}{Grid(other).of_view(row)}"
-        return ""
+        note = row_note(self._name, self._layout, self._others, row)
+        return f"   {note}" if note else ""
 
     def _row(self, grid: Grid, row: Row, glyphs: Mapping[Mark, str], margin: int, step: int, width: int) -> Text:
         line = _line(f"{row.label:>{margin}}  ")
@@ -110,22 +104,12 @@ class BackingPicture:
         return line
 
     def _legend(self, drawn: Picture, glyphs: Mapping[Mark, str]) -> Text:
-        present = {mark for row in drawn.rows if isinstance(row, Row) for mark in row.cells}
-        names = {
-            Mark.VIEW: self._name,
-            Mark.OTHER: ", ".join(map(plain, self._others)),
-            Mark.GAP: "gap",
-            Mark.OUTSIDE: "outside the backing",
-            Mark.WRONG: self._said,
-            Mark.FIRST: "the first of them" if Mark.WRONG in present else self._said,
-        }
-        legend = Text()
-        for mark, name in names.items():
-            if mark in present:
-                legend.append("   " if legend else "")
-                legend.append(glyphs[mark], STYLES[mark])
-                legend.append(f" {name}")
-        return legend
+        text = Text()
+        for mark, name in legend(drawn, self._name, self._others, self._said).items():
+            text.append("   " if text else "")
+            text.append(glyphs[mark], STYLES[mark])
+            text.append(f" {name}")
+        return text
 
 
 def _line(text: str, style: str = "") -> Text:
@@ -133,16 +117,9 @@ def _line(text: str, style: str = "") -> Text:
 
 
 def _ruler(drawn: Picture, step: int, room: int) -> str:
-    """Column numbers, as far as there is room: the first wrong one, where a run begins, the last, every eighth."""
-    found = [row.cells.index(Mark.FIRST) for row in drawn.rows if isinstance(row, Row) and Mark.FIRST in row.cells]
-    after_skip = [at for at in range(len(drawn.columns)) if at == 0 or isinstance(drawn.columns[at - 1], Skip)]
+    """Column numbers, as far as there is room."""
     ruler: list[str] = []
-    last = len(drawn.columns) - 1
-    always = (*found, *after_skip, last)
-    for at in (*always, *range(last)):
-        column = drawn.columns[at]
-        if isinstance(column, Skip) or (at not in always and column % 8):
-            continue
+    for at, column in numbered(drawn):
         text = str(column)
         start = max(min(at * step, room - len(text)), 0)
         ruler.extend(" " * (start + len(text) + 1 - len(ruler)))

@@ -41,6 +41,12 @@ class RunRecord:
     interrupted: bool = True
     seconds: float = 0.0
 
+    def outcomes(self) -> tuple[TargetResult, ...]:
+        """One result per target; those that had no turn could not be checked."""
+        reasons = ("the run stopped before this target had its turn",)
+        without = self.targets[len(self.results) :]
+        return (*self.results, *(TargetResult(name, CaseVerdict.COULD_NOT_CHECK, reasons) for name in without))
+
 
 class Recorder:
     """Follows the events of a run.

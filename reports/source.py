@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from kcheck.reports.wording import plain
+from kcheck.reports.wording import cut, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ def excerpt(file: str, line: int, source: str, context: int = 2) -> tuple[Source
     lines = _lines(file)
     known = 0 < line <= len(lines)
     if not known or (source.strip() and lines[line - 1].strip() != source.strip()):
-        return (SourceLine(line, plain(source.strip()), True),) if source.strip() else ()
+        return (SourceLine(line, plain(cut(source.strip())), True),) if source.strip() else ()
     first, last = max(line - context, 1), min(line + context, len(lines))
     while first < line and not lines[first - 1].strip():
         first += 1
     while last > line and not lines[last - 1].strip():
         last -= 1
-    shown = [plain(text) for text in lines[first - 1 : last]]
+    shown = [plain(cut(text)) for text in lines[first - 1 : last]]
     indent = min(len(text) - len(text.lstrip()) for text in shown if text.strip())
     return tuple(
         SourceLine(number, text[indent:].rstrip(), number == line) for number, text in enumerate(shown, start=first)

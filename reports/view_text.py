@@ -7,6 +7,7 @@ from rich.text import Text
 from kcheck.case import Case, DTypeValue, Value, View, distinct
 from kcheck.dtypes import dtype_named
 from kcheck.layout import LayoutKind
+from kcheck.objects import EnumValue, GeneratorValue, ObjectValue
 from kcheck.reports.wording import number, plain
 
 
@@ -28,8 +29,8 @@ def kinds_text(view: View) -> str:
 
 
 def scalars(case: Case) -> dict[str, str]:
-    """Arguments without tensors, as code."""
-    return {name: plain(_code(value)) for name, value in case.args.items() if not _has_view(value)}
+    """Arguments that are no tensors and no lists of them, as code."""
+    return {name: plain(_code(name, value)) for name, value in case.args.items() if not _has_view(value)}
 
 
 def values_text(view: View, most: int = 8) -> str:
@@ -53,11 +54,26 @@ def _has_view(value: Value) -> bool:
     return isinstance(value, View) or (isinstance(value, (list, tuple)) and any(map(_has_view, value)))
 
 
-def _code(value: Value) -> str:
+def _code(path: str, value: Value) -> str:
+    """A value as code; a view in an object goes by its path."""
+    if isinstance(value, View):
+        return path
     if isinstance(value, DTypeValue):
         return f"torch.{value.name}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_code, value))}]"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_code, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, EnumValue):
+        return f"{_class(value.kind)}.{value.name}"
+    if isinstance(value, GeneratorValue):
+        return f"torch.Generator().manual_seed({value.seed})"
+    if isinstance(value, ObjectValue):
+        fields = (f"{name}={_code(f'{path}.{name}', item)}" for name, item in value.fields)
+        return f"{_class(value.kind)}({', '.join(fields)})"
+    if isinstance(value, (list, tuple)):
+        inner = ", ".join(_code(f"{path}[{i}]", item) for i, item in enumerate(value))
+        if isinstance(value, list):
+            return f"[{inner}]"
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
     return repr(value)
+
+
+def _class(kind: str) -> str:
+    return kind.partition(":")[2]

@@ -22,6 +22,11 @@ def _spelled(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
+def cut(text: str, most: int = 4_000) -> str:
+    """The text; of one that is longer than `most` characters the beginning, and how much is left out."""
+    return text if len(text) <= most else f"{text[:most]} … ({len(text) - most:,} more characters)"
+
+
 def counted(count: int, noun: str, plural: str = "") -> str:
     """A count with its noun: ``1 finding``, ``1,234 cases``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -28,6 +28,7 @@ from kcheck.events import (
 from kcheck.fill import Fill
 from kcheck.findings import Finding, Kind, Mismatch, SourceFrame
 from kcheck.layout import Dim, Layout, LayoutKind, Plane
+from kcheck.reports.record import Recorder, RunRecord
 
 SOURCE = """\
 @triton.jit
@@ -185,6 +186,33 @@ def events(results: tuple[TargetResult, TargetResult]) -> Sequence[Event]:
         TargetDone(scatter),
         RunDone((gather, scatter), False, 15.5),
     )
+
+
+@pytest.fixture
+def record(events: Sequence[Event]) -> RunRecord:
+    """The whole run, gathered."""
+    return recorded(events)
+
+
+@pytest.fixture
+def partial(events: Sequence[Event]) -> RunRecord:
+    """The run, stopped after its first target."""
+    return recorded(events[:10])
+
+
+def recorded(events: Sequence[Event]) -> RunRecord:
+    """What a report knows after these events."""
+    recorder = Recorder()
+    for event in events:
+        recorder.handle(event)
+    return recorder.record()
+
+
+@pytest.fixture
+def schemas() -> Path:
+    """The folder of official schemas, which is not part of the repository: ``$KCHECK_SCHEMAS``, or beside it."""
+    default = Path(__file__).parents[2].parent / "shared" / "schemas"
+    return Path(os.environ.get("KCHECK_SCHEMAS", default))
 
 
 @pytest.fixture

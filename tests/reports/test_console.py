@@ -11,7 +11,21 @@ from dataclasses import replace
 
 import pytest
 
-from kcheck.events import CaseDone, CaseVerdict, Cell, Event, Phase, PhaseStarted, RunDone, TargetResult, TargetStarted
+from kcheck.events import (
+    BugFound,
+    CaseDone,
+    CaseVerdict,
+    Cell,
+    Event,
+    Gone,
+    Phase,
+    PhaseStarted,
+    RunDone,
+    RunStarted,
+    TargetDone,
+    TargetResult,
+    TargetStarted,
+)
 from kcheck.layout import LayoutKind
 from kcheck.reports.console import ConsoleReport, make_console, render
 from kcheck.reports.matrix import LayoutMatrix
@@ -43,6 +57,34 @@ def test_a_run_in_a_log(events: Sequence[Event], width: int, golden: Callable[[s
         line.startswith("FINDINGS  gather  1,425 cases (1,380 match, 30 rejected, 15 with findings)") for line in lines
     )
     assert "_scatter_kernel never launched" in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_every_verdict_in_a_log(
+    results: tuple[TargetResult, ...], width: int, golden: Callable[[str, str], None]
+) -> None:
+    """Golden text of a match, of known and gone findings, and of a target that may be skipped."""
+    gather, scatter = results
+    issue = "https://github.com/kernels/mylib/issues/1234"
+    gone = Gone("0a1b2c3d4e5f", issue, "nondeterminism of out is gone: delete 0a1b2c3d4e5f from baseline.toml.")
+    known = replace(gather.discoveries[0], known=issue)
+    done = (
+        TargetResult("copy", CaseVerdict.MATCH, cases={CaseVerdict.MATCH: 1}, seconds=0.5, launches={"copy_kernel": 1}),
+        replace(gather, notes=(), discoveries=(known,), gone=(gone,)),
+        replace(scatter, allowed=True),
+    )
+    events: list[Event] = [
+        RunStarted(("copy", "gather", "scatter"), "interpret", 42, {"kcheck": "0.1.0"}),
+        TargetDone(done[0]),
+        BugFound(known),
+        *(TargetDone(result) for result in done[1:]),
+        RunDone(done, False, 17.0),
+    ]
+    text = shown(events, width)
+    golden(f"verdicts-{width}.txt", text)
+    lines = text.split("\n")
+    assert all(len(line) <= width and line == line.rstrip() for line in lines)
+    assert "no new findings, 1 known, 1 gone, 1 could not check, 3 targets, 1,506 cases in" in text
 
 
 def test_each_bug_is_shown_once_and_at_once(events: Sequence[Event]) -> None:

@@ -12,24 +12,24 @@ import importlib.util
 import os
 import pkgutil
 import sys
-import tomllib
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from kcheck.errors import NoTargetError, TargetLoadError, UsageError
+from kcheck import config
+from kcheck.errors import NoTargetError, TargetLoadError
 from kcheck.target import Target
 
 BUILTIN = "builtin:"
-CONFIG_KEYS = ("targets",)
 FORMS = "file.py, file.py::name, package.module, package.module:name or builtin:name"
 HOW_TO_DECLARE = "decorate a function with @kcheck.target(cases=..., oracle=...)"
 PATTERN = "kcheck_*.py"
 SKIPPED_FOLDERS = frozenset({"build", "node_modules", "__pycache__"})
 
 _target_folders: set[str] = set()  # put in front of sys.path for a target file
+_imports = 0  # of targets, that are going on
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +79,52 @@ def load(spec: str) -> list[LoadedTarget]:
     """
     if spec.startswith(BUILTIN):
         return [_load_builtin(spec.removeprefix(BUILTIN))]
-    for folder in (_project_folder(), Path.cwd()):
-        if str(folder) not in sys.path:  # behind all else: a source tree must not hide an installed torch
-            sys.path.append(str(folder))
     place, colons, name = spec.partition("::")
-    if colons or place.endswith(".py") or os.sep in place or Path(place).is_file() or _is_plain_folder(place):
+    if colons or _is_file(place):
+        _search_project()
         return _targets(_import_file(place), f"{place}::", name if colons else None)
     place, colons, name = spec.partition(":")
     if place.endswith(".py") and colons:
         raise TargetLoadError(f"{spec!r}: a name in a file takes two colons: {place}::{name}")
+    return _targets(module(place), f"{place}:", name if colons else None)
+
+
+def module(place: str) -> ModuleType:
+    """Import a file or a module of the user's, as target files see it.
+
+    Args:
+        place: ``folder/file.py`` or ``package.module``.
+
+    Raises:
+        TargetLoadError: There is none, or it is broken.
+    """
+    _search_project()
+    if _is_file(place):
+        return _import_file(place)
     if not all(part.isidentifier() for part in place.split(".")):
-        raise TargetLoadError(f"{spec!r} does not name a target; the forms are {FORMS}")
+        raise TargetLoadError(f"{place!r} does not name a module; the forms are {FORMS}")
     with _importing(place):
-        module = importlib.import_module(place)
-    return _targets(module, f"{place}:", name if colons else None)
+        return importlib.import_module(place)
+
+
+def _search_project() -> None:
+    for folder in (config.project_folder(), Path.cwd()):
+        if str(folder) not in sys.path:  # behind all else: a source tree must not hide an installed torch
+            sys.path.append(str(folder))
+
+
+def target_folders() -> frozenset[str]:
+    """Folders that are in ``sys.path`` because a file there was imported as a target file."""
+    return frozenset(_target_folders)
+
+
+def _is_file(place: str) -> bool:
+    return place.endswith(".py") or os.sep in place or Path(place).is_file() or _is_plain_folder(place)
+
+
+def is_importing() -> bool:
+    """Whether a target is being imported, so that what runs now was called by its file."""
+    return _imports > 0
 
 
 def builtin_names() -> list[str]:
@@ -107,24 +139,7 @@ def configured() -> list[str]:
     Raises:
         UsageError: The file or the table is not what it should be.
     """
-    folder = _project_folder()
-    file = folder / "pyproject.toml"
-    if not file.is_file():
-        return []
-    try:
-        tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{_shown(file)}: cannot be read: {error}") from None
-    table = tool.get("kcheck", {}) if isinstance(tool, dict) else {}
-    if not isinstance(table, dict):
-        raise UsageError(f"{_shown(file)}: tool.kcheck is {table!r}; expected a table [tool.kcheck]")
-    for key in table:
-        if key not in CONFIG_KEYS:
-            raise UsageError(f"{_shown(file)}: [tool.kcheck] has no key {key!r}; known keys: {', '.join(CONFIG_KEYS)}")
-    specs = table.get("targets", [])
-    if not isinstance(specs, list) or not all(isinstance(spec, str) for spec in specs):
-        raise UsageError(f"{_shown(file)}: [tool.kcheck] targets is {specs!r}; expected a list of names: {FORMS}")
-    return [os.path.relpath(folder / spec) if spec.partition("::")[0].endswith(".py") else spec for spec in specs]
+    return list(config.read().targets)
 
 
 def discovered() -> list[str]:
@@ -138,12 +153,6 @@ def discovered() -> list[str]:
 
 def _is_skipped(folder: Path) -> bool:
     return folder.name.startswith(".") or folder.name in SKIPPED_FOLDERS or (folder / "pyvenv.cfg").exists()
-
-
-def _project_folder() -> Path:
-    """The nearest folder, from the current one upwards, with a pyproject.toml; the current one if there is none."""
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / "pyproject.toml").is_file()), here)
 
 
 def _load_builtin(name: str) -> LoadedTarget:
@@ -171,7 +180,8 @@ def _targets(module: ModuleType, prefix: str, name: str | None) -> list[LoadedTa
             found.setdefault(value, variable)
     if not found:
         raise TargetLoadError(f"{place} declares no target; {HOW_TO_DECLARE}")
-    wanted = [target for target, variable in found.items() if name is None or name in (variable, target.name)]
+    wanted = [target for target, variable in found.items() if name in (None, variable)]
+    wanted = wanted or [target for target in found if target.name == name]  # a spec has the variable: it comes first
     if not wanted:
         raise TargetLoadError(f"{place} has no target {name!r}; it has {', '.join(found.values())}")
     return [LoadedTarget(target, prefix + found[target]) for target in wanted]
@@ -247,6 +257,8 @@ def _importing(place: str) -> Iterator[None]:
     Args:
         place: The file or module as the user named it.
     """
+    global _imports
+    _imports += 1
     stdout = os.dup(1)
     os.dup2(2, 1)  # subprocesses and C code print too
     try:
@@ -257,6 +269,7 @@ def _importing(place: str) -> Iterator[None]:
     except BaseException as error:  # SystemExit and pytest.skip are faults of the file too
         raise TargetLoadError(_explained(error, place)) from None
     finally:
+        _imports -= 1
         os.dup2(stdout, 1)
         os.close(stdout)
 

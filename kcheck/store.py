@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
+import itertools
 import json
 import os
 import re
 import tempfile
+import weakref
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from kcheck.case import Case
-from kcheck.document import case_from_json, case_to_json
+from kcheck.document import case_from_json, case_text, case_to_json
 from kcheck.errors import InvalidDocument, UsageError
 from kcheck.events import Discovery
 from kcheck.findings import Finding
@@ -41,7 +44,7 @@ class SavedCase:
 
 
 class Store:
-    """The directory.
+    """The directory. Several processes may share it: each has a log and a note of the running case of its own.
 
     Args:
         root: Its path; made on first use, with a ``.gitignore`` that keeps it out of version control.
@@ -50,15 +53,20 @@ class Store:
     def __init__(self, root: Path = Path(DEFAULT_ROOT)) -> None:
         self._given = root
         self.root = root.absolute()  # a target may change the current directory
-        self._running: FileIO | None = None
+        self._running: dict[Path, FileIO] = {}
+        self._suffix = ""  # of files that no other process may write to meanwhile
 
     @property
     def unusual(self) -> str:
         """The path, if it is not the usual one; else ``""``."""
         return "" if self._given == Path(DEFAULT_ROOT) else str(self._given)
 
-    def open(self) -> Store:
-        """Make the directory.
+    def open(self, *, own_process: bool = True) -> Store:
+        """Make the directory, and take names of its own in it.
+
+        Args:
+            own_process: The process is kcheck's own, so Hypothesis keeps its data here too. In a process of the
+                user's it must not: the user's own tests may use Hypothesis.
 
         Raises:
             UsageError: It cannot be made.
@@ -69,51 +77,79 @@ class Store:
             ignore = self.root / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n")
+            self._claim()
         except OSError as error:
             raise UsageError(
                 f"cannot write to {self.root}: {error.strerror}; choose another place with --dir"
             ) from None
-        # Hypothesis keeps data of its own beside its examples; not in the user's directory.
-        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str((self.root / "hypothesis").absolute()))
+        if own_process:
+            # Hypothesis keeps data of its own beside its examples; not in the user's directory.
+            os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str((self.root / "hypothesis").absolute()))
         return self
+
+    def _claim(self) -> None:
+        """Take the first log that no other process has; it is free again when this object, or the process, is gone.
+
+        The stack of a crashed worker is read from the log: it must be that of no other run.
+        """
+        for number in itertools.count():
+            self._suffix = f"-{number}" if number else ""
+            log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            try:
+                fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(log)
+                continue
+            except OSError:  # a file system without locks
+                os.close(log)
+                return
+            weakref.finalize(self, os.close, log)
+            return
 
     @property
     def log(self) -> Path:
-        """File for what user code prints in workers."""
-        return self.root / "worker.log"
+        """File for what user code prints in workers: ``worker.log``, ``worker-1.log`` of a second process, …."""
+        return self.root / f"worker{self._suffix}.log"
+
+    def _note(self, *, waiting: bool) -> Path:
+        return self.root / f"{'waiting' if waiting else 'running'}{self._suffix}.json"
 
     def examples(self, spec: str) -> Path:
         """Directory of Hypothesis's examples for one target."""
         return self.root / "examples" / re.sub(r"[^\w.-]+", "_", spec)
 
-    def running(self, spec: str, case: Case) -> None:
+    def running(self, spec: str, case: Case, *, waiting: bool = False) -> None:
         """Note a case before it runs, so that nothing can lose it.
 
-        The file stays open: making one costs up to a millisecond.
+        The files stay open: making one costs up to a millisecond.
+
+        Args:
+            spec: Its target.
+            case: What will run.
+            waiting: Another case runs still, or did a moment ago; this one goes into ``waiting.json``.
         """
-        if self._running is None:
+        path = self._note(waiting=waiting)
+        if path not in self._running:
             try:
                 self.root.mkdir(parents=True, exist_ok=True)  # a target may delete what it likes
-                self._running = (self.root / "running.json").open("wb", buffering=0)
+                self._running[path] = path.open("wb", buffering=0)
             except OSError as error:
-                raise UsageError(f"cannot write {self.root / 'running.json'}: {error.strerror}") from None
-        text = json.dumps({"schema": FINDING_SCHEMA, "target": spec, "case": case_to_json(case)}).encode()
-        os.pwrite(self._running.fileno(), text, 0)
-        self._running.truncate(len(text))
+                raise UsageError(f"cannot write {path}: {error.strerror}") from None
+        head = json.dumps({"schema": FINDING_SCHEMA, "target": spec})
+        text = f'{head[:-1]}, "case": {case_text(case)}}}'.encode()
+        os.pwrite(self._running[path].fileno(), text, 0)
+        self._running[path].truncate(len(text))
 
     def idle(self) -> None:
         """No case is running any more."""
-        if self._running is not None:
-            self._running.close()
-            self._running = None
-        (self.root / "running.json").unlink(missing_ok=True)
+        for file in self._running.values():
+            file.close()
+        self._running.clear()
+        for waiting in (False, True):
+            self._note(waiting=waiting).unlink(missing_ok=True)
 
-    def save(self, discovery: Discovery, tool: str = "") -> Path:
+    def save(self, discovery: Discovery) -> Path:
         """Keep a finding for ``kcheck replay``.
-
-        Args:
-            discovery: What was found.
-            tool: The tool of compute-sanitizer that showed it, ``""`` if kcheck itself did.
 
         Returns:
             The file.
@@ -126,7 +162,7 @@ class Store:
             "fingerprint": discovery.fingerprint,
             "finding": discovery.finding.to_json(),
             "case": case_to_json(discovery.case),
-        } | ({"tool": tool} if tool else {})
+        } | ({"tool": discovery.tool} if discovery.tool else {})
         write_json(path, data)
         return path
 

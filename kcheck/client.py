@@ -10,18 +10,19 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import kcheck
 from kcheck.case import Case
-from kcheck.document import case_to_json
+from kcheck.document import case_text
 from kcheck.errors import UsageError, WorkerError
 from kcheck.events import CaseVerdict
 from kcheck.findings import Finding, Kind
 from kcheck.origin import is_user_code
-from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed, ChannelTimeout, Judgement, Measurement
+from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed, ChannelTimeout, Judgement, Measurement, Yardstick
 
 START_TIMEOUT_S = 120.0
 FILL_BYTES_A_SECOND = 20e6  # a slow machine fills and compares so much; large cases get that time on top
@@ -75,6 +76,7 @@ class Client:
         self._loaded: set[str] = set()
         self._worker: Channel | None = None
         self._pid = 0
+        self._begun: deque[dict[str, Any]] = deque()  # sent, and not yet asked for
         self._allowance = 0.0
         self._interrupted = False
         self._ready: dict[str, Any] | None = None
@@ -139,7 +141,7 @@ class Client:
         """
         self._wait_ready()
         if spec not in self._loaded:
-            self._request({"op": "load", "target": spec})
+            self._request({"op": "load", "target": spec, "path": _module_places()})
             self._loaded.add(spec)
             self._drop()  # a worker forked earlier does not know the target
 
@@ -158,13 +160,7 @@ class Client:
             WorkerError: No worker could be started, or one does not speak the protocol.
         """
         self._allowance = _time_to_fill(case)
-        request = {
-            "op": "run",
-            "target": spec,
-            "case": case_to_json(case),
-            "dense": sorted(dense),
-            "cuda_graph": self.cuda_graph,
-        }
+        request = self._to_run(spec, case, dense)
         answer, lost = self._attempt(request)
         if not lost or not answer.findings:
             return answer
@@ -175,6 +171,23 @@ class Client:
             return again
         reason = f"{answer.findings[0].message}; a second worker did not repeat it"
         return Judgement(CaseVerdict.COULD_NOT_CHECK, reason)
+
+    def begin(self, spec: str, case: Case) -> None:
+        """Hand a case to the worker and go on; `judge` of the same case waits for the answer.
+
+        Two cases may be with the worker, one that runs and one that waits, and answers are asked for in order.
+
+        Args:
+            spec: A loaded target.
+            case: What to run.
+
+        Raises:
+            WorkerError: No worker could be started.
+        """
+        request = self._to_run(spec, case)
+        with contextlib.suppress(ChannelClosed):  # then `judge` finds the worker lost
+            (self._worker or self._fork()).send(request)
+            self._begun.append(request)
 
     def renew(self) -> None:
         """Have the next case run in a fresh worker."""
@@ -193,7 +206,7 @@ class Client:
         """
         mark = self._log_size()
         self._allowance = _time_to_fill(case)
-        request = {"op": "measure", "targets": list(specs), "case": case_to_json(case), "timed": timed}
+        request = {"op": "measure", "targets": list(specs), "case": case_text(case), "timed": timed}
         try:
             answer = Measurement.from_json(self._ask(request))
         except ChannelTimeout:
@@ -203,6 +216,34 @@ class Client:
         if answer.fatal:
             self._replace(answer.problem)
         return answer
+
+    def yardstick(self, spec: str, case: Case) -> Yardstick:
+        """Have a worker say what the results of a case are held against, and how far they may be off.
+
+        Args:
+            spec: A loaded target.
+            case: What to run, on contiguous copies.
+
+        Raises:
+            WorkerError: No worker could be started, or one does not speak the protocol.
+        """
+        mark = self._log_size()
+        self._allowance = _time_to_fill(case)
+        try:
+            return Yardstick.from_json(self._ask({"op": "yardstick", "target": spec, "case": case_text(case)}))
+        except ChannelTimeout:
+            return Yardstick(problem=_problem(self._timed_out(mark)))
+        except _Lost as lost:
+            return Yardstick(problem=_problem(self._crashed(lost, mark)))
+
+    def _to_run(self, spec: str, case: Case, dense: Iterable[str] = ()) -> dict[str, Any]:
+        return {
+            "op": "run",
+            "target": spec,
+            "case": case_text(case),
+            "dense": sorted(dense),
+            "cuda_graph": self.cuda_graph,
+        }
 
     def _attempt(self, request: dict[str, Any]) -> tuple[Judgement, bool]:
         """Ask once; a worker killed from outside does not count.
@@ -238,9 +279,14 @@ class Client:
             ChannelTimeout: It did not answer in time.
             _Lost: It is gone; another one is ready.
         """
+        while self._begun and self._begun[0] != request:  # nobody asked for it; its answer is not for another
+            self._attempt(self._begun[0])
         worker = self._worker or self._fork()
         try:
-            worker.send(request)
+            if self._begun:
+                self._begun.popleft()
+            else:
+                worker.send(request)
             return worker.receive(self.case_timeout + self._allowance)
         except ChannelClosed:
             raise self._replace() from None
@@ -329,6 +375,7 @@ class Client:
         if self._worker is not None:
             self._worker.close()
         self._worker, self._pid = None, 0
+        self._begun.clear()
 
     def _fork(self) -> Channel:
         self._wait_ready()
@@ -382,11 +429,16 @@ def _problem(judgement: Judgement) -> str:
 
 def worker_environment() -> dict[str, str]:
     """The environment of a worker: it must find the same modules as this process, kcheck included."""
-    root = str(Path(kcheck.__file__).resolve().parent.parent)
-    places = [place for place in sys.path if place]
     # torch must not initialise CUDA when it is asked whether there is a GPU: that forbids forks.
     own = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-    return os.environ | own | {"PYTHONPATH": os.pathsep.join(places if root in places else [*places, root])}
+    return os.environ | own | {"PYTHONPATH": os.pathsep.join(_module_places())}
+
+
+def _module_places() -> list[str]:
+    """Where this process finds modules, kcheck included."""
+    root = str(Path(kcheck.__file__).resolve().parent.parent)
+    places = [place for place in sys.path if place]
+    return places if root in places else [*places, root]
 
 
 def _source_line(file: str, line: int) -> str:

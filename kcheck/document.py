@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from kcheck.case import Backing, Case, DTypeValue, Role, Value, View
@@ -11,9 +13,11 @@ from kcheck.dtypes import dtype_named
 from kcheck.errors import InvalidDocument
 from kcheck.fill import FILL_VERSION, Fill, number_from_json
 from kcheck.layout import Dim, Layout, Plane
+from kcheck.objects import EnumValue, GeneratorValue, ObjectValue
 
 CASE_SCHEMA = "kcheck.case/1"
 T = TypeVar("T")
+_TAGS = "view, dtype, enum, generator, object, list, tuple or float"
 
 
 def case_to_json(case: Case) -> dict[str, Any]:
@@ -23,6 +27,12 @@ def case_to_json(case: Case) -> dict[str, Any]:
         "backings": {name: {"dtype": b.dtype, "numel": b.numel} for name, b in case.backings.items()},
         "args": {name: _value_to_json(value) for name, value in case.args.items()},
     }
+
+
+@lru_cache(maxsize=4)
+def case_text(case: Case) -> str:
+    """A case as JSON text; that of the last few is kept, since a case is noted and then sent."""
+    return json.dumps(case_to_json(case), separators=(",", ":"))
 
 
 def case_from_json(data: Any) -> Case:
@@ -57,9 +67,16 @@ def _value_to_json(value: Value) -> Any:
             "layout": layout_to_json(value.layout),
             "fill": value.fill.to_json(),
         }
-        return {"view": fields if value.bound is None else fields | {"bound": value.bound}}
+        fields |= {} if value.bound is None else {"bound": value.bound}
+        return {"view": fields | ({"host": True} if value.host else {})}
     if isinstance(value, DTypeValue):
         return {"dtype": value.name}
+    if isinstance(value, EnumValue):
+        return {"enum": {"class": value.kind, "name": value.name}}
+    if isinstance(value, GeneratorValue):
+        return {"generator": value.seed}
+    if isinstance(value, ObjectValue):
+        return {"object": {"class": value.kind, "fields": {n: _value_to_json(item) for n, item in value.fields}}}
     if isinstance(value, (list, tuple)):
         return {type(value).__name__: [_value_to_json(item) for item in value]}
     if isinstance(value, float) and not math.isfinite(value):
@@ -71,7 +88,7 @@ def _value_from_json(data: Any, where: str) -> Value:
     if data is None or isinstance(data, (bool, int, float, str)):
         return data
     if not isinstance(data, dict) or len(data) != 1:
-        raise InvalidDocument(where, "expected a scalar or an object with one key: view, dtype, list, tuple or float")
+        raise InvalidDocument(where, f"expected a scalar or an object with one key: {_TAGS}")
     ((tag, content),) = data.items()
     if tag == "view":
         return _view_from_json(content, where)
@@ -82,11 +99,29 @@ def _value_from_json(data: Any, where: str) -> Value:
     if tag in ("list", "tuple") and isinstance(content, list):
         items = [_value_from_json(item, f"{where}[{i}]") for i, item in enumerate(content)]
         return items if tag == "list" else tuple(items)
-    raise InvalidDocument(where, f"has the key {tag!r}; expected view, dtype, list, tuple or float")
+    if tag == "enum":
+        fields = _texts(content, where, "class", "name")
+        return EnumValue(fields["class"], fields["name"])
+    if tag == "generator" and type(content) is int:
+        return GeneratorValue(content)
+    if tag == "object":
+        fields = _mapping(content, where, {"class", "fields"})
+        kind = _texts({"class": fields.get("class")}, where, "class")["class"]
+        held = _mapping(fields.get("fields"), f"{where}.fields").items()
+        return ObjectValue(kind, tuple((name, _value_from_json(item, f"{where}.{name}")) for name, item in held))
+    raise InvalidDocument(where, f"has the key {tag!r}; expected {_TAGS}")
+
+
+def _texts(data: Any, where: str, *names: str) -> Mapping[str, str]:
+    fields = _mapping(data, where, set(names))
+    for name in names:
+        if type(fields.get(name)) is not str:
+            raise InvalidDocument(f"{where}.{name}", f"is {fields.get(name)!r}; expected text")
+    return fields
 
 
 def _view_from_json(data: Any, where: str) -> View:
-    fields = _mapping(data, where, {"backing", "dtype", "role", "layout", "fill", "bound"})
+    fields = _mapping(data, where, {"backing", "dtype", "role", "layout", "fill", "bound", "host"})
     for key in ("backing", "dtype", "role", "layout", "fill"):
         if key not in fields:
             raise InvalidDocument(where, f"has no {key!r}")
@@ -102,6 +137,7 @@ def _view_from_json(data: Any, where: str) -> View:
         layout=layout_from_json(fields["layout"], f"{where}.layout"),
         fill=_fill_from_json(fields["fill"], f"{where}.fill"),
         bound=fields.get("bound"),
+        host=fields.get("host") is True,
     )
 
 
@@ -157,8 +193,7 @@ def _fill_from_json(data: Any, where: str) -> Fill:
 
 
 def _build(make: type[T], where: str, fields: Any, needed: tuple[str, ...] = ()) -> T:
-    names = set(make.__dataclass_fields__)  # type: ignore[attr-defined]
-    fields = _mapping(fields, where, names)
+    fields = _mapping(fields, where, make.__dataclass_fields__.keys())  # type: ignore[attr-defined]
     for name in needed:
         if name not in fields:
             raise InvalidDocument(where, f"has no {name!r}")
@@ -170,12 +205,12 @@ def _build(make: type[T], where: str, fields: Any, needed: tuple[str, ...] = ())
         raise InvalidDocument(where, str(error)) from None
 
 
-def _mapping(data: Any, where: str, known: set[str] | None = None) -> Mapping[str, Any]:
+def _mapping(data: Any, where: str, known: Set[str] | None = None) -> Mapping[str, Any]:
     if not isinstance(data, dict):
         raise InvalidDocument(where, f"is {type(data).__name__}; expected an object")
-    unknown = sorted(set(data) - known) if known is not None else []
-    if unknown:
-        raise InvalidDocument(where, f"has the unknown key {unknown[0]!r}; known are {', '.join(sorted(known or ()))}")
+    if known is not None and not data.keys() <= known:
+        unknown = min(data.keys() - known)
+        raise InvalidDocument(where, f"has the unknown key {unknown!r}; known are {', '.join(sorted(known))}")
     return data
 
 

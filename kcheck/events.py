@@ -55,6 +55,9 @@ class Discovery:
         related: Other findings with the same cause, not counted on their own.
         minimal: Shrinking came to its end (False: it was interrupted).
         directory: Where findings are kept, if it is not the usual place.
+        options: Further options that ``kcheck replay`` needs.
+        known: Link of the issue that tracks it, if the run's baseline lists it: it does not fail the run. ``""``: new.
+        tool: The tool of compute-sanitizer that showed it. ``""``: kcheck itself did.
     """
 
     target: str
@@ -68,6 +71,9 @@ class Discovery:
     related: tuple[Finding, ...] = ()
     minimal: bool = True
     directory: str = ""
+    options: tuple[str, ...] = ()
+    known: str = ""
+    tool: str = ""
 
     @property
     def replay(self) -> str:
@@ -80,7 +86,23 @@ class Discovery:
             parts += ["--target", self.spec]
         if self.directory:
             parts += ["--dir", self.directory]
+        parts += self.options
         return shlex.join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A finding that the run's baseline lists, and that this run proved to be gone.
+
+    Attributes:
+        fingerprint: Identity, 12 hexadecimal digits.
+        issue: Link of the issue that tracks it.
+        message: One sentence: what is gone, and what to do.
+    """
+
+    fingerprint: str
+    issue: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +119,8 @@ class TargetResult:
         matrix: Argument → layout kind → cell.
         discoveries: Bugs found, gravest first.
         launches: Launches by kernel.
+        gone: What the baseline lists and is gone; it fails the run, since the list must be kept true.
+        allowed: ``--allow-skip`` names the target: that it could not be checked does not fail the run.
     """
 
     name: str
@@ -108,6 +132,8 @@ class TargetResult:
     matrix: Mapping[str, Mapping[LayoutKind, Cell]] = field(default_factory=dict)
     discoveries: tuple[Discovery, ...] = ()
     launches: Mapping[str, int] = field(default_factory=dict)
+    gone: tuple[Gone, ...] = ()
+    allowed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +179,16 @@ class CaseDone:
 
     Attributes:
         seconds: Wall time of the case.
+        case: The case, where it is known.
+        reason: Why it was rejected or could not be checked.
     """
 
     target: str
     phase: Phase
     verdict: CaseVerdict
     seconds: float
+    case: Case | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,14 @@ class Plan:
         small: What is not pinned takes its typical small value (sizes of 2 and more, so that strides matter) and a
             contiguous layout, instead of being drawn.
         most: Largest size that a dimension is drawn with (its smallest where that is larger); 0: no limit.
+        seed: Chooses the few values that a run draws of what costs a compile each.
     """
 
     pins: Mapping[str, Pin] = field(default_factory=dict)
     layouts: Mapping[str, LayoutKind] = field(default_factory=dict)
     small: bool = False
     most: int = 0
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 The supervisor talks to the *zygote* (a process that has imported torch and the target) over a control channel: it
 asks it to load a target, to fork a worker that gets one end of a fresh socket, and how a lost worker ended. Each
-worker answers `run` requests with a `Judgement`, and `measure` requests with a `Measurement`.
+worker answers `run` requests with a `Judgement`, `measure` requests with a `Measurement`, and `yardstick` requests with
+a `Yardstick`.
 """
 
 from __future__ import annotations
@@ -133,6 +134,7 @@ class Judgement:
         seconds: Time inside the worker, by part.
         fatal: The worker cannot go on (a lost CUDA context) and ends after this answer.
         compiles: ``(kernel, seconds, cached, cause)`` of every specialisation made.
+        partial: By kernel, a sentence that says which share of its programs ran, if not all did.
     """
 
     verdict: CaseVerdict
@@ -145,6 +147,7 @@ class Judgement:
     seconds: Mapping[str, float] = field(default_factory=dict)
     fatal: bool = False
     compiles: tuple[tuple[str, float, bool, str], ...] = ()
+    partial: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for `Channel.send`."""
@@ -159,6 +162,7 @@ class Judgement:
             "seconds": dict(self.seconds),
             "fatal": self.fatal,
             "compiles": [list(compiled) for compiled in self.compiles],
+            "partial": dict(self.partial),
         }
 
     @staticmethod
@@ -230,3 +234,55 @@ class Measurement:
             return Measurement(**dict(data) | {"variants": tuple(Variant(**one) for one in data["variants"])})
         except (KeyError, TypeError) as error:
             raise WorkerError(f"the worker's answer is not a measurement: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One result of a target, and what it is held against in one case.
+
+    Attributes:
+        actual: An output's path, or ``return``, ``return[1]``, ``return['lse']`` in what the target returns.
+        expected: The same in what the oracle returns; an output's path where the oracle writes its own outputs.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance, wide enough for what rounding can do in this case.
+        dtype: Data type of the result.
+        same_dtype: The oracle's is of that data type too.
+    """
+
+    actual: str
+    expected: str
+    rtol: float
+    atol: float
+    dtype: str
+    same_dtype: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """A worker's answer about what a target's results are held against in one case.
+
+    Attributes:
+        results: The outputs, in the order in which the oracle gives them, then what the target returns.
+        problem: Why it cannot be told, a sentence; ``""`` if it can.
+        fatal: Never: nothing is asked of the device that could cost it.
+    """
+
+    results: tuple[Held, ...] = ()
+    problem: str = ""
+    fatal: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for `Channel.send`."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Yardstick:
+        """Read `to_json`'s data back.
+
+        Raises:
+            WorkerError: The data is something else.
+        """
+        try:
+            return Yardstick(**dict(data) | {"results": tuple(Held(**one) for one in data["results"])})
+        except (KeyError, TypeError) as error:
+            raise WorkerError(f"the worker's answer is not a yardstick: {error}") from None

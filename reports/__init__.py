@@ -18,8 +18,9 @@ from typing import Protocol
 
 from kcheck.errors import UsageError
 from kcheck.events import Event
+from kcheck.reports.detail import Detail
 
-__all__ = ["FORMATS", "Report", "Reports", "open_reports"]
+__all__ = ["FORMATS", "Detail", "Report", "Reports", "open_reports"]
 
 
 class Report(Protocol):
@@ -133,6 +134,7 @@ def open_reports(
     color: bool | None = None,
     width: int | None = None,
     progress: bool = True,
+    detail: Detail = Detail.USUAL,
 ) -> Reports:
     """Make the reports that the user asked for.
 
@@ -142,9 +144,10 @@ def open_reports(
         specs: ``FORMAT`` or ``FORMAT=PATH``; without a path the report goes to stdout.
         directory: Where relative paths lie, and the reports without a path: ``kcheck.json``, ``kcheck.xml``, …. If no
             format that has a file is asked for, all of them are written there.
-        color: Whether the console uses colour; None: where the terminal has it and NO_COLOR is not set.
+        color: Whether the console uses colour; None: as NO_COLOR or FORCE_COLOR says, else where the terminal has it.
         width: Columns of the console; None: the terminal's.
         progress: Whether the console shows progress on a terminal.
+        detail: How much the console tells.
 
     Raises:
         UsageError: A format is unknown, a path is missing or cannot be written, or two reports go to one place.
@@ -157,7 +160,7 @@ def open_reports(
     from kcheck.reports.console import ConsoleReport, make_console
 
     stream = sys.stderr if any(path is None for _, _, path in machine) else sys.stdout
-    console = ConsoleReport(make_console(stream, color=color, width=width), progress=progress)
+    console = ConsoleReport(make_console(stream, color=color, width=width), progress=progress, detail=detail)
     return Reports([console, *(_FORMATS[name](path) for _, name, path in machine)])
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Literal, TextIO
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from kcheck.case import Case
 from kcheck.events import (
     BugFound,
+    CaseDone,
     CaseVerdict,
     Discovery,
     Event,
@@ -19,11 +23,14 @@ from kcheck.events import (
     RunStarted,
     TargetDone,
     TargetResult,
+    WorkerReplaced,
 )
+from kcheck.reports.detail import Detail
 from kcheck.reports.fact import Hanging, fact, unwrapped
 from kcheck.reports.matrix import LayoutMatrix
 from kcheck.reports.panel import SEVERITY_STYLES, FindingPanel
 from kcheck.reports.progress import Progress
+from kcheck.reports.view_text import scalars
 from kcheck.reports.wording import counted, duration, nearest_path, plain, rate
 
 _VERDICTS = {
@@ -45,12 +52,16 @@ def make_console(stream: TextIO, *, color: bool | None = None, width: int | None
 
     Args:
         stream: Where to.
-        color: Whether to use colour; None: where the terminal has it and NO_COLOR is not set.
+        color: Whether to use colour; None: as NO_COLOR or FORCE_COLOR says, else where the terminal has it.
         width: Columns; None: the terminal's.
     """
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="replace")
-    system: Literal["auto", "standard"] = "standard" if color and not stream.isatty() else "auto"
+    if color is None and os.environ.get("FORCE_COLOR"):
+        color = not os.environ.get("NO_COLOR")
+    # Asked for, there is colour also where Rich sees no terminal, or one that cannot show any.
+    plain_stream = not stream.isatty() or os.environ.get("TERM") in ("dumb", "unknown")
+    system: Literal["auto", "standard"] = "standard" if color and plain_stream else "auto"
     return Console(
         file=stream,
         width=width,
@@ -76,10 +87,12 @@ class ConsoleReport:
     Args:
         console: Where to; `make_console` makes one.
         progress: Whether to show progress where the console is a terminal.
+        detail: How much to tell.
     """
 
-    def __init__(self, console: Console, *, progress: bool = True) -> None:
+    def __init__(self, console: Console, *, progress: bool = True, detail: Detail = Detail.USUAL) -> None:
         self._console = console
+        self._detail = detail
         self._progress = Progress()
         moving = progress and console.is_terminal and not console.is_dumb_terminal and console.file.isatty()
         self._live = Live(self._progress, console=console, refresh_per_second=8, transient=True) if moving else None
@@ -90,15 +103,23 @@ class ConsoleReport:
         self._progress.handle(event)
         match event:
             case RunStarted():
-                self._print(Hanging(Text(_heading(event), "dim")))
+                if self._detail is not Detail.QUIET:
+                    self._print(Hanging(Text(_heading(event), "dim")))
                 if self._live is not None:
                     self._live.start(refresh=True)
+            case CaseDone() if self._detail is Detail.VERBOSE:
+                self._print(_case_line(event))
+            case WorkerReplaced() if self._detail is Detail.VERBOSE:
+                self._print(Hanging(f"worker replaced in {duration(event.seconds)}: {event.cause}", rest="  "))
             case BugFound(discovery):
                 self._show(discovery)
             case TargetDone(result):
                 for discovery in result.discoveries:
                     self._show(discovery)
-                for part in _target_block(result, self._progress.replaced):
+                parts = _verdict(result)
+                if self._detail is not Detail.QUIET:
+                    parts = chain(parts, _circumstances(result, self._progress.replaced))
+                for part in parts:
                     self._print(part)
             case RunDone():
                 self.close()
@@ -131,7 +152,25 @@ def _heading(event: RunStarted) -> str:
     return plain(", ".join([*known, *run]))
 
 
-def _target_block(result: TargetResult, replaced: Sequence[str]) -> Iterator[RenderableType]:
+def _case_line(event: CaseDone) -> RenderableType:
+    """One case in short: verdict, phase, time, arguments, and why it was not run to its end."""
+    word, style = _VERDICTS[event.verdict]
+    line = Text.assemble((word.lower(), style), f"  {event.phase.value}, {duration(event.seconds)}")
+    if event.case is not None:
+        line.append(f"  {_arguments(event.case)}", "dim")
+    if event.reason:
+        line.append(f"  {plain(event.reason)}")
+    return Hanging(line, rest="  ")
+
+
+def _arguments(case: Case) -> str:
+    """The arguments of a case in one line of code."""
+    views = [f"{name}={view.code}" for name, view in case.views.items()]
+    return plain(", ".join([*views, *(f"{name}={value}" for name, value in scalars(case).items())]))
+
+
+def _verdict(result: TargetResult) -> Iterator[RenderableType]:
+    """What came out for a target."""
     word, style = _VERDICTS[result.verdict]
     total = sum(result.cases.values())
     kinds = ", ".join(f"{result.cases[v]:,} {says}" for v, says in _CASES.items() if result.cases.get(v))
@@ -146,6 +185,10 @@ def _target_block(result: TargetResult, replaced: Sequence[str]) -> Iterator[Ren
         yield fact("skipped", "--allow-skip lets the run pass all the same")
     for gone in result.gone:
         yield fact("gone", gone.message)
+
+
+def _circumstances(result: TargetResult, replaced: Sequence[str]) -> Iterator[RenderableType]:
+    """What there is to know beside the verdict."""
     for note in result.notes:
         yield fact("note", note)
     if replaced:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kcheck import plan
 from kcheck.errors import SpecError
+from kcheck.fill import hashed
 from kcheck.plan import Choice, Drawing, Pin
 from kcheck.strategies.direct import direct
 
@@ -19,10 +20,13 @@ MANY = 512  # values of a wide range that are not boundaries: more would only ma
 CHEAP = 17  # up to here sizes are drawn more often: nearly all bugs show there, at a fraction of the cost
 FAVOUR_CHEAP = 3
 NEIGHBOURS = 33  # boundary values above it are swept without their neighbours
+POOL = 8  # values of what costs a compile each, in one run
 SMALL = (2, 3, 4, 5)  # sizes of an unpinned dimension in a sweep: different, so that no two strides agree by chance
 
 
-def dims(name: str, *, min_value: int = 1, max_value: int, boundaries: Iterable[int] = ()) -> st.SearchStrategy[int]:
+def dims(
+    name: str, *, min_value: int = 1, max_value: int, boundaries: Iterable[int] = (), compiled: bool = False
+) -> st.SearchStrategy[int]:
     """A size with a name, so that a plan can pin it (``--set name=value``).
 
     Most draws are boundary values: the ends, 0, 1, 2, the powers of two and their neighbours, and yours.
@@ -33,14 +37,16 @@ def dims(name: str, *, min_value: int = 1, max_value: int, boundaries: Iterable[
         min_value: Smallest size.
         max_value: Largest size.
         boundaries: Further values to try often, such as a block size and its neighbours.
+        compiled: The size becomes a constexpr, so that each value costs a compile: a run draws it from 8 of the
+            boundary values, another run (another seed) from others; the ends are always among them.
 
     Raises:
         SpecError: The range is empty.
     """
-    return _dims(name, min_value, max_value, tuple(boundaries))
+    return _dims(name, min_value, max_value, tuple(boundaries), compiled)
 
 
-def options(name: str, values: Sequence[T]) -> st.SearchStrategy[T]:
+def options(name: str, values: Sequence[T], *, compiled: bool = False) -> st.SearchStrategy[T]:
     """One of several values, with a name, so that a plan can pin it (``--set name=value``).
 
     One choice, none where there is a single value. Shrinks towards the first value.
@@ -48,11 +54,12 @@ def options(name: str, values: Sequence[T]) -> st.SearchStrategy[T]:
     Args:
         name: What reports and ``--set`` call it.
         values: Simplest first. A pin names one by its text (``str(value)``).
+        compiled: Each value costs a compile: a run draws from 8 of them, the first and the last always among them.
 
     Raises:
         SpecError: There are no values.
     """
-    return _options(name, tuple(values))
+    return _options(name, tuple(values), compiled)
 
 
 @lru_cache(maxsize=1024)
@@ -84,22 +91,35 @@ def _table(min_value: int, max_value: int, further: tuple[int, ...]) -> st.Searc
 
 
 @lru_cache(maxsize=1024)
-def _dims(name: str, min_value: int, max_value: int, further: tuple[int, ...]) -> st.SearchStrategy[int]:
+def _dims(
+    name: str, min_value: int, max_value: int, further: tuple[int, ...], compiled: bool
+) -> st.SearchStrategy[int]:
     if not min_value <= max_value:
         raise SpecError(f"dims({name!r}): min_value is {min_value}, above max_value, {max_value}")
-    return _drawn_dim(name, min_value, max_value, further)
+    return _drawn_dim(name, min_value, max_value, further, compiled)
 
 
 @direct
-def _drawn_dim(draw: st.DrawFn, name: str, min_value: int, max_value: int, further: tuple[int, ...]) -> int:
-    return draw_dim(draw, name, min_value, max_value, further)
+def _drawn_dim(
+    draw: st.DrawFn, name: str, min_value: int, max_value: int, further: tuple[int, ...], compiled: bool
+) -> int:
+    return draw_dim(draw, name, min_value, max_value, further, compiled=compiled)
 
 
-def draw_dim(draw: st.DrawFn, name: str, min_value: int, max_value: int, further: tuple[int, ...] = ()) -> int:
+def draw_dim(
+    draw: st.DrawFn,
+    name: str,
+    min_value: int,
+    max_value: int,
+    further: tuple[int, ...] = (),
+    *,
+    compiled: bool = False,
+) -> int:
     """What `dims` draws, without a strategy around it: in a composite that saves a tenth of a millisecond."""
     record = plan.current()
     ordinal = list(record.choices).index(name) if name in record.choices else len(record.choices)
-    pinned = offer(record, name, _swept(min_value, max_value, further))
+    few = pool(boundary_values(min_value, max_value, further), record.plan.seed) if compiled else ()
+    pinned = offer(record, name, few or _swept(min_value, max_value, further))
     if pinned is not None:
         if isinstance(pinned, int) and min_value <= pinned <= max_value:
             return pinned
@@ -109,19 +129,36 @@ def draw_dim(draw: st.DrawFn, name: str, min_value: int, max_value: int, further
         return min(max(SMALL[ordinal % len(SMALL)], min_value), max_value)
     if record.plan.most:
         max_value = max(min_value, min(max_value, record.plan.most))
-    return min_value if min_value == max_value else draw(_table(min_value, max_value, further))
+    if min_value == max_value:
+        return min_value
+    if compiled:
+        chosen: int = draw(sampled(tuple(value for value in few if value <= max_value)))
+        return chosen
+    return draw(_table(min_value, max_value, further))
 
 
 @lru_cache(maxsize=1024)
-def _options(name: str, values: tuple[T, ...]) -> st.SearchStrategy[T]:
+def _options(name: str, values: tuple[T, ...], compiled: bool) -> st.SearchStrategy[T]:
     if not values:
         raise SpecError(f"options({name!r}): there are no values")
-    return _drawn_option(name, values)
+    return _drawn_option(name, values, compiled)
 
 
 @direct
-def _drawn_option(draw: st.DrawFn, name: str, values: tuple[T, ...]) -> T:
+def _drawn_option(draw: st.DrawFn, name: str, values: tuple[T, ...], compiled: bool) -> T:
+    record = plan.current()
+    if compiled and name not in record.plan.pins:
+        values = pool(values, record.plan.seed)
     return draw_option(draw, name, values)
+
+
+@lru_cache(maxsize=1024)
+def pool(values: tuple[T, ...], seed: int) -> tuple[T, ...]:
+    """The few of many values that a run with this seed draws: the ends, and others by chance; in their order."""
+    if len(values) <= POOL:
+        return values
+    inner = sorted(range(1, len(values) - 1), key=lambda place: hashed(seed, place))[: POOL - 2]
+    return tuple(values[place] for place in sorted((0, *inner, len(values) - 1)))
 
 
 def draw_option(draw: st.DrawFn, name: str, values: tuple[T, ...], selector: int | None = None) -> T:

@@ -176,12 +176,10 @@ def can_have(site: Site, kind: LayoutKind) -> bool:
 
 @lru_cache(maxsize=4096)
 def table(site: Site) -> tuple[LayoutKind, ...]:
-    """Kinds to draw from, the plainest first; a third are contiguous, since a target may reject much of the rest."""
+    """Kinds to draw from, the plainest first."""
     kinds = possible(site)
     found = tuple(kind for kind in PLAINEST_FIRST if kind in kinds)
-    if not found:
-        return (LayoutKind.EMPTY if 0 in site.shape else LayoutKind.CONTIGUOUS,)
-    return found + (found[:1] * (len(found) // 2) if found[0] is LayoutKind.CONTIGUOUS else ())
+    return found or (LayoutKind.EMPTY if 0 in site.shape else LayoutKind.CONTIGUOUS,)
 
 
 @lru_cache(maxsize=4096)

@@ -57,11 +57,11 @@ def _draw_layout(draw: st.DrawFn, site: Site, start: Layout | None = None) -> La
 
 
 def _variant(bits: int) -> tuple[int, int, int]:
-    """Two selectors, three bits each, and above them the partner: below 0 for none, in five cases of eight.
+    """Two selectors, three bits each, and above them the partner: below 0 for none, in half of the cases and more.
 
     Bits, since Hypothesis tries to clear the upper ones: the partner goes first, then the second selector.
     """
-    return bits & 7, bits >> 3 & 7, (bits >> 6) - 5
+    return bits & 7, bits >> 3 & 7, (bits >> 6) - 4
 
 
 def planned_layout(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kcheck.cli import options
+from kcheck.cli import completion, options
 from kcheck.errors import UsageError
 from kcheck.store import Store
 
@@ -24,38 +23,17 @@ if TYPE_CHECKING:
 
 
 @click.command("compare")
-@click.argument("a")
-@click.argument("b")
-@click.option(
-    "--max-examples", type=click.IntRange(min=0), default=10, show_default=True, help="Random cases beside the sweep's."
-)
-@click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of the random cases; drawn and shown if not given."
-)
-@click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="Pin a dimension or an option; repeatable.")
-@click.option("--layout", "layouts", multiple=True, metavar="ARGUMENT=KIND", help="Pin a layout kind; repeatable.")
-@click.option("--sweep/--no-sweep", default=True, help="Run the sweep's layouts and boundary sizes.")
-@click.option(
-    "--case-timeout",
-    type=click.FloatRange(min=0.1),
-    default=120.0,
-    show_default=True,
-    help="Seconds that one case may take, all calls that are timed together.",
+@click.argument("a", shell_complete=completion.targets)
+@click.argument("b", shell_complete=completion.targets)
+@options.cases(
+    max_examples=10,
+    examples_help="Random cases beside the sweep's.",
+    case_timeout=120.0,
+    timeout_help="Seconds that one case may take, all calls that are timed together.",
 )
 @options.backend
 @options.directory
-def command(
-    a: str,
-    b: str,
-    max_examples: int,
-    seed: int | None,
-    sets: tuple[str, ...],
-    layouts: tuple[str, ...],
-    sweep: bool,
-    case_timeout: float,
-    backend: str,
-    directory: Path,
-) -> int:
+def command(a: str, b: str, cases: options.CaseOptions, backend: str, directory: Path) -> int:
     """Run the targets A and B, two variants with the same arguments, over the same cases, drawn from A.
 
     Exit code 0 if their values agree, 1 if not, 3 if they could not be compared.
@@ -63,27 +41,28 @@ def command(
     from kcheck.client import Client
     from kcheck.engine import choose
 
-    plan = options.read_plan(sets, layouts)
     name = options.chosen_backend(backend)
-    run_seed = random.SystemRandom().getrandbits(32) if seed is None else seed
-    with Client(name, Store(directory).open().log, case_timeout=case_timeout) as client:
-        pair = _load(a, b, plan)
+    store = Store(directory).open()
+    with Client(name, store.log, case_timeout=cases.case_timeout) as client:
+        pair = _load(a, b, cases.plan)
         for one in pair:
             client.load(one.spec)
         first = pair[0].target
-        drawn = list(choose.boundary_cases(first, plan)) if sweep else []
-        drawn += choose.random_cases(first, plan, max_examples, run_seed)
-        cases = choose.distinct(drawn)
+        drawn = list(choose.boundary_cases(first, cases.plan)) if cases.sweep else []
+        drawn += choose.random_cases(first, cases.plan, cases.max_examples, cases.seed)
+        chosen = choose.distinct(drawn)
         measured = []
-        for done, case in enumerate(cases):
+        for done, case in enumerate(chosen):
             if sys.stderr.isatty():
-                click.echo(f"\r{done} of {len(cases)} cases", nl=False, err=True)
+                click.echo(f"\r{done} of {len(chosen)} cases", nl=False, err=True)
             measured.append(client.measure([one.spec for one in pair], case))
         if sys.stderr.isatty():
             click.echo("\r\033[K", nl=False, err=True)
-        compiles = [_compiles(client, one.spec, cases) for one in pair] if name == "cuda" else []
+        compiles = [_compiles(client, one.spec, chosen) for one in pair] if name == "cuda" else []
         versions = client.versions
-    click.echo(f"{name}, torch {versions['torch']}, triton {versions['triton']}, seed {run_seed}, {len(cases)} cases")
+    click.echo(
+        f"{name}, torch {versions['torch']}, triton {versions['triton']}, seed {cases.seed}, {len(chosen)} cases"
+    )
     for line in _report([one.target.name for one in pair], measured, compiles, name):
         click.echo(line)
     return exit_code(measured)

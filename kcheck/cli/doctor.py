@@ -76,7 +76,8 @@ def _backend(name: str, directory: Path) -> tuple[bool, str]:
     if name == "cuda" and options.chosen_backend("auto") != "cuda":
         return False, "this machine has no NVIDIA driver"
     try:
-        with Client(name, Store(directory).open().log) as client:
+        store = Store(directory).open()
+        with Client(name, store.log) as client:
             versions = client.versions
     except KcheckError as error:
         return False, str(error)

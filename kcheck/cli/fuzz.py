@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import gc
 import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -12,55 +12,39 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kcheck.cli import options
+from kcheck.cli import completion, options
+from kcheck.cli.known import check_writable, known_findings, write_baseline
+from kcheck.cli.verdict import allowing, check_skips, exit_code
 from kcheck.errors import UsageError
 from kcheck.store import Store
 
 if TYPE_CHECKING:
+    from kcheck.case import Case
     from kcheck.engine import Campaign
-    from kcheck.events import RunDone
     from kcheck.loader import LoadedTarget
+
+PROFILES = {
+    # A pull request gets the same cases each time: what it fails for is in it, not in the dice.
+    "pr": {"total-time": 60.0, "max-examples": 200, "seed": 0},
+    "nightly": {"max-time": 1800.0, "max-examples": 20_000},
+}
 
 
 @click.command("fuzz")
-@click.argument("targets", nargs=-1)
-@click.option(
-    "--max-examples",
-    type=click.IntRange(min=0),
-    default=500,
-    show_default=True,
-    help="Random cases a target; the sweep and shrinking come on top.",
-)
-@click.option("--max-time", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds a target.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of the whole run; drawn and shown if not given.")
-@click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="Pin a dimension or an option; repeatable.")
-@click.option("--layout", "layouts", multiple=True, metavar="ARGUMENT=KIND", help="Pin a layout kind; repeatable.")
-@click.option("--sweep/--no-sweep", default=True, help="Walk through layouts and boundary sizes first.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning", "note"]),
-    default="error",
-    show_default=True,
-    help="Mildest severity that gives exit code 1.",
-)
+@click.argument("targets", nargs=-1, shell_complete=completion.targets)
+@options.cases(max_examples=500, examples_help="Random cases a target; the sweep and shrinking come on top.")
+@options.run(max_time=60.0, time_help="Seconds a target.", profiles=PROFILES)
 @click.option("--cuda-graph", is_flag=True, help="Also capture every case in a CUDA graph and replay it.")
-@options.case_timeout
 @options.backend
-@options.reports
+@options.console
 @options.directory
 def command(
     targets: tuple[str, ...],
-    max_examples: int,
-    max_time: float,
-    seed: int | None,
-    sets: tuple[str, ...],
-    layouts: tuple[str, ...],
-    sweep: bool,
-    fail_on: str,
+    cases: options.CaseOptions,
+    run: options.RunOptions,
     cuda_graph: bool,
-    case_timeout: float,
     backend: str,
-    reports: tuple[str, ...],
+    console: options.ConsoleOptions,
     directory: Path,
 ) -> int:
     """Run TARGETS over generated layouts and sizes.
@@ -68,39 +52,80 @@ def command(
     A target is file.py, file.py::name, package.module:name or builtin:name; without one, those of [tool.kcheck] in
     pyproject.toml, or of the files kcheck_*.py below the current directory.
     """
-    from kcheck.client import Client
-    from kcheck.reports import open_reports
-
-    plan = options.read_plan(sets, layouts)
     name = options.chosen_backend(backend)
     if cuda_graph and name != "cuda":
         raise UsageError(f"--cuda-graph needs --backend cuda; the backend is {name}")
+    return search(targets, cases, run, console, name, directory, cuda_graph=cuda_graph)
+
+
+def search(
+    targets: tuple[str, ...],
+    cases: options.CaseOptions,
+    run: options.RunOptions,
+    console: options.ConsoleOptions,
+    name: str,
+    directory: Path,
+    *,
+    cuda_graph: bool = False,
+    with_saved: bool = False,
+) -> int:
+    """Run targets, report, and say with which exit code to leave.
+
+    Args:
+        targets: As the user names them.
+        cases: Which cases.
+        run: Budgets and reports.
+        console: How the console looks, and how much it tells.
+        name: The backend, with its options.
+        directory: Where findings are kept.
+        cuda_graph: Also replay every case as a CUDA graph.
+        with_saved: Also run the cases of saved findings.
+    """
+    from kcheck.client import Client
+
     store = Store(directory).open()
     with (
-        open_reports(reports) as report,
-        Client(name, store.log, case_timeout=case_timeout, cuda_graph=cuda_graph) as client,
+        options.open_reports(run, console) as report,
+        Client(name, store.log, case_timeout=cases.case_timeout, cuda_graph=cuda_graph) as client,
     ):
         # The worker process imports torch while this one imports the targets.
         from kcheck import loader
         from kcheck.engine import Campaign, Settings
+        from kcheck.events import RunDone
 
         selected = loader.select(targets)
-        check_layouts(plan.layouts, selected)
+        gc.freeze()  # torch has made a million objects: a collection need not look through them every second
+        check_layouts(cases.plan.layouts, selected)
+        check_skips(run.allow_skip, selected)
+        check_writable(run.write_baseline)
         settings = Settings(
-            max_examples=max_examples,
-            max_time=max_time,
-            seed=random.SystemRandom().getrandbits(32) if seed is None else seed,
-            plan=plan,
-            sweep=sweep,
-            case_timeout=case_timeout,
+            max_examples=cases.max_examples,
+            max_time=run.max_time,
+            total_time=run.total_time,
+            seed=cases.seed,
+            plan=cases.plan,
+            sweep=cases.sweep,
+            case_timeout=cases.case_timeout,
+            known=known_findings(run.baseline, selected, [name]),
+            saved={one.spec: _saved(store, one) for one in selected} if with_saved else {},
         )
         campaign = Campaign(selected, client, store, settings, name)
         done = None
         with _interruptible(campaign):
-            for event in campaign.run():
+            for event in allowing(campaign.run(), run.allow_skip, selected):
                 report.handle(event)
                 done = event
-    return exit_code(done, fail_on)  # type: ignore[arg-type]  # the last event of a run is RunDone
+    assert isinstance(done, RunDone)
+    if run.write_baseline is not None:
+        click.echo(f"kcheck: {write_baseline(run.write_baseline, done, name)}", err=True)
+    return exit_code(done, run.fail_on)
+
+
+def _saved(store: Store, one: LoadedTarget) -> tuple[Case, ...]:
+    from kcheck.engine import choose
+
+    cases, _ = choose.saved_cases(store, one.spec, one.target)
+    return choose.distinct(cases)
 
 
 def check_layouts(layouts: Iterable[str], selected: Iterable[LoadedTarget]) -> None:
@@ -130,23 +155,3 @@ def _interruptible(campaign: Campaign) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def exit_code(done: RunDone, fail_on: str = "error") -> int:
-    """The exit code of a run.
-
-    Args:
-        done: Its last event.
-        fail_on: Mildest severity that counts as a finding.
-    """
-    from kcheck.events import CaseVerdict
-    from kcheck.findings import Severity
-
-    if done.interrupted:
-        return 130
-    limit = Severity(fail_on).rank
-    if any(d.finding.severity.rank <= limit for result in done.results for d in result.discoveries):
-        return 1
-    if any(result.reasons or result.verdict is CaseVerdict.COULD_NOT_CHECK for result in done.results):
-        return 3
-    return 0

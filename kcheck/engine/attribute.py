@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kcheck.case import Case
 from kcheck.engine.turn import Turn, is_dense
-from kcheck.events import BugFound, Cell, Discovery
+from kcheck.events import BugFound, Cell, Discovery, Phase
 from kcheck.findings import Finding, Kind
 
 # Findings about values: they say that something is wrong, not where. Memory findings name the access itself.
@@ -30,12 +30,25 @@ def is_explained(turn: Turn, finding: Finding, case: Case) -> bool:
         view = case.views.get(cause.culprit)
         if view is None or is_dense(view) or is_symptom(cause) or cause.fingerprint == fingerprint:
             continue
+        if cause.known and not _is_effect(turn, cause, finding):
+            continue
         judgement = turn.client.judge(turn.spec, case, dense=[cause.culprit])
         if turn.showing(judgement, fingerprint, finding.severity.rank) is None:
             turn.symptoms[fingerprint] = cause.culprit
             turn.related.setdefault(cause.fingerprint, []).append(finding)
             return True
     return False
+
+
+def _is_effect(turn: Turn, cause: Discovery, finding: Finding) -> bool:
+    """Whether a finding can pass for an effect of one that the baseline lists.
+
+    A run that is to fail for new bugs must not take one for an effect: another access through the same argument is a
+    bug of its own, unless the baseline has it beside the known one.
+    """
+    entry = turn.ledger.entries[cause.fingerprint]
+    elsewhere = finding.argument != cause.culprit or finding.kind in SYMPTOMS
+    return elsewhere or turn.fingerprint(finding) in entry.related
 
 
 def discover(turn: Turn, finding: Finding, case: Case, minimal: bool) -> None:
@@ -49,22 +62,27 @@ def discover(turn: Turn, finding: Finding, case: Case, minimal: bool) -> None:
     view = case.views.get(culprit)
     if view is not None:
         turn.mark(culprit, view.kinds, Cell.FINDING)
-    discovery = Discovery(
-        target=turn.target.name,
-        spec=turn.spec,
-        finding=finding,
-        fingerprint=fingerprint,
-        case=case,
-        layout_kinds=tuple(sorted(bug.kinds)) or (tuple(sorted(view.kinds)) if view else ()),
-        seen=bug.seen,
-        culprit=culprit,
-        minimal=minimal,
-        directory=turn.store.unusual,
+    kinds = tuple(sorted(bug.kinds)) or (tuple(sorted(view.kinds)) if view else ())
+    discovery = replace(
+        turn.discovery(finding, case), layout_kinds=kinds, seen=bug.seen, culprit=culprit, minimal=minimal
     )
     turn.discoveries[fingerprint] = discovery
     turn.store.save(discovery)
     if not is_symptom(discovery):
         turn.emit(BugFound(discovery))
+
+
+def judge_saved(turn: Turn) -> None:
+    """Run the cases that the settings name besides.
+
+    Raises:
+        Stop: The budget is used up.
+    """
+    for case in turn.settings.saved.get(turn.spec, ()):
+        turn.phase = Phase.SWEEP
+        for finding in turn.news(case, turn.judge(case)):
+            if not is_explained(turn, finding, case):
+                discover(turn, finding, case, minimal=False)
 
 
 def find_culprit(turn: Turn, finding: Finding, case: Case) -> str:
@@ -105,9 +123,11 @@ def tell_symptoms(turn: Turn) -> tuple[Discovery, ...]:
             told.append(symptom)
     for discovery in told:
         argument = discovery.finding.argument
-        if discovery.culprit in ("", argument):
+        if argument and discovery.culprit in ("", argument):
             turn.mark(argument, turn.bugs[discovery.fingerprint].kinds, Cell.FINDING)
     complete = [
         replace(d, seen=turn.bugs[d.fingerprint].seen, related=tuple(turn.related.get(d.fingerprint, ()))) for d in told
     ]
+    for known in filter(lambda d: d.known and not is_symptom(d), complete):
+        turn.emit(BugFound(known))  # nobody waits for what is known: it is told once it is complete
     return tuple(sorted(complete, key=lambda d: d.finding.severity.rank))

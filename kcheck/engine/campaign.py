@@ -6,9 +6,12 @@ import queue
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from kcheck import __version__
 from kcheck.client import Client
-from kcheck.engine.attribute import tell_symptoms
+from kcheck.engine.attribute import judge_saved, tell_symptoms
+from kcheck.engine.known import replay_known
 from kcheck.engine.outcome import result
 from kcheck.engine.search import random_rounds
 from kcheck.engine.settings import Settings
@@ -19,6 +22,7 @@ from kcheck.events import Event, RunDone, RunStarted, TargetDone, TargetResult, 
 from kcheck.loader import LoadedTarget
 from kcheck.store import Store
 
+LAST_SHRINK = 10.0  # seconds that a shrink may take beyond a share of the run's time
 _QUEUE_SIZE = 256  # the engine waits when the reports cannot keep up
 
 
@@ -37,7 +41,8 @@ class Campaign:
         self, targets: Sequence[LoadedTarget], client: Client, store: Store, settings: Settings, backend: str
     ) -> None:
         self._targets, self._client, self._store = targets, client, store
-        self._settings, self._backend = settings, backend
+        self._settings = replace(settings, plan=replace(settings.plan, seed=settings.seed))
+        self._backend = backend
         self._events: queue.Queue[Event | BaseException | None] = queue.Queue(_QUEUE_SIZE)
         self._stop = threading.Event()
         self._current = ""
@@ -78,24 +83,39 @@ class Campaign:
         check_pins([one.target for one in self._targets], self._settings.plan)
         self._client.on_replaced = lambda cause, seconds: self._emit(WorkerReplaced(self._current, cause, seconds))
         names = tuple(one.target.name for one in self._targets)
-        self._emit(RunStarted(names, self._backend, self._settings.seed, self._client.versions))
+        self._emit(
+            RunStarted(names, self._backend, self._settings.seed, {"kcheck": __version__, **self._client.versions})
+        )
         results: list[TargetResult] = []
-        for one in self._targets:
+        for done, one in enumerate(self._targets):
             if self._stop.is_set():
                 break
             self._current = one.target.name
             self._emit(TargetStarted(one.target.name))
-            results.append(self._run_target(one))
+            left = self._settings.total_time - (time.monotonic() - began)
+            results.append(self._run_target(one, left / (len(self._targets) - done)))
             self._emit(TargetDone(results[-1]))
         self._store.idle()
         self._emit(RunDone(tuple(results), self._stop.is_set(), time.monotonic() - began))
 
-    def _run_target(self, one: LoadedTarget) -> TargetResult:
-        turn = Turn(one.target, one.spec, self._client, self._store, self._settings, self._emit, self._stop.is_set)
+    def _run_target(self, one: LoadedTarget, share: float) -> TargetResult:
+        """Run a target.
+
+        Args:
+            one: The target.
+            share: Seconds that it has of what is left of the run's time.
+        """
+        settings = self._settings
+        if share < settings.max_time:
+            settings = replace(settings, max_time=share, shrink_time=min(settings.shrink_time, LAST_SHRINK))
+        turn = Turn(one.target, one.spec, self._client, self._store, settings, self._emit, self._stop.is_set)
         failure = ""
         try:
+            if share <= 0:
+                raise CouldNotCheck("the run's time was up before this target's turn; give it more --total-time")
             self._client.load(one.spec)
             turn.start()
+            replay_known(turn)
             self._phases(turn)
         except Stop:
             pass
@@ -106,5 +126,6 @@ class Campaign:
     def _phases(self, turn: Turn) -> None:
         if self._settings.sweep:
             sweep(turn)
+        judge_saved(turn)
         first = learn(turn.target, turn.settings.plan)
         random_rounds(turn, first.record.learn_slots(first.case.drawn))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from kcheck.engine.known import settle
 from kcheck.engine.turn import Turn
 from kcheck.events import CaseVerdict, Discovery, TargetResult
 
@@ -20,7 +21,10 @@ def result(turn: Turn, discoveries: tuple[Discovery, ...], failure: str, interru
         interrupted: The user stopped it.
     """
     reasons = [failure] if failure else ["the run was interrupted"] if interrupted else []
+    known = settle(turn)
+    discoveries += tuple(known.unlaunched)
     if not failure:
+        reasons += [] if interrupted else known.reasons
         reasons += _unchecked(turn)
         if not interrupted or turn.counts[CaseVerdict.MATCH]:
             reasons += _unproven(turn, interrupted)
@@ -33,12 +37,13 @@ def result(turn: Turn, discoveries: tuple[Discovery, ...], failure: str, interru
         name=turn.target.name,
         verdict=verdict,
         reasons=tuple(reasons),
-        notes=(*turn.notes, *turn.compiles.notes()),
+        notes=(*turn.notes, *turn.partial.values(), *known.notes, *turn.compiles.notes()),
         cases=dict(turn.counts),
         seconds=time.monotonic() - turn.began,
         matrix=turn.matrix,
         discoveries=discoveries,
         launches=dict(turn.launches),
+        gone=tuple(known.gone),
     )
 
 
@@ -52,7 +57,9 @@ def _unproven(turn: Turn, interrupted: bool) -> list[str]:
     judged = turn.counts[CaseVerdict.MATCH] + turn.counts[CaseVerdict.FINDINGS]
     quote, times = turn.rejections.most_common(1)[0] if turn.rejections else ("", 0)
     if not sum(turn.counts.values()):
-        return ["no case ran"]
+        left_out = turn.ledger.left_out.total()
+        why = f": {_cases(left_out)} hold the case of a crash that is known from the baseline" if left_out else ""
+        return [f"no case ran{why}"]
     if not judged:
         return [f"every case was rejected: {quote} ({_cases(times)})"] if quote else []
     reasons = []

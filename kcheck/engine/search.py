@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from unittest import SkipTest
 
 from hypothesis import Phase as HypothesisPhase
 from hypothesis import given, seed, settings
@@ -15,6 +16,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from kcheck.case import Case
 from kcheck.engine.attribute import discover, is_explained
 from kcheck.engine.draw import QUIET, Drawn, flaky, planned
+from kcheck.engine.scout import scout
 from kcheck.engine.turn import Stop, Turn, weight
 from kcheck.events import Phase, PhaseStarted
 from kcheck.findings import Finding, Kind
@@ -22,11 +24,34 @@ from kcheck.plan import Plan
 
 PURSUIT_EXAMPLES = 100  # random tries to meet a known bug again, for Hypothesis to shrink
 SMALL_SIZES = 8
-_ROUND_PHASES = (HypothesisPhase.reuse, HypothesisPhase.generate, HypothesisPhase.shrink)
+_Phases = tuple[HypothesisPhase, ...]
+_SAVED: _Phases = (HypothesisPhase.reuse, HypothesisPhase.shrink)  # what failed in an earlier run
+# Without reuse Hypothesis saves nothing.
+_DRAWN: _Phases = (HypothesisPhase.reuse, HypothesisPhase.generate, HypothesisPhase.shrink)
 
 
 class _Found(Exception):
     """Base of the exceptions that tell Hypothesis of a bug; each bug has a class of its own."""
+
+
+class _Unread(ExampleDatabase):
+    """A database that is written only, so that what an earlier run saved does not change what is drawn."""
+
+    def __init__(self, written: ExampleDatabase) -> None:
+        super().__init__()
+        self._written = written
+
+    def fetch(self, key: bytes) -> Iterable[bytes]:
+        """Nothing."""
+        return ()
+
+    def save(self, key: bytes, value: bytes) -> None:
+        """Save a value."""
+        self._written.save(key, value)
+
+    def delete(self, key: bytes, value: bytes) -> None:
+        """Delete a value."""
+        self._written.delete(key, value)
 
 
 class _Round:
@@ -68,7 +93,14 @@ class _Round:
                 self.best = self._last
             raise self._raises
 
-    def run(self, plan: Plan, slots: tuple[str, ...], examples: int, database: ExampleDatabase | None) -> bool:
+    def run(
+        self,
+        plan: Plan,
+        slots: tuple[str, ...],
+        examples: int,
+        database: ExampleDatabase | None = None,
+        phases: _Phases = _DRAWN,
+    ) -> bool:
         """Draw until the goal is met and shrunk, or the examples are used up.
 
         Returns:
@@ -78,16 +110,17 @@ class _Round:
             Stop: The budget is used up; `best` holds what was found until then.
             SpecError: The case strategy failed.
         """
-        test = given(planned(self.turn.target, plan, slots))(self.test)
-        test = settings(max_examples=examples, database=database, phases=_ROUND_PHASES, **QUIET)(test)
+        # In this order: a seed takes the database away from the settings that a test has.
+        test = seed(self.turn.settings.seed)(given(planned(self.turn.target, plan, slots))(self.test))
+        test = settings(max_examples=examples, database=database, phases=phases, **QUIET)(test)
         try:
-            seed(self.turn.settings.seed)(test)()
+            test()
         except (_Found, Flaky):
             if self._last is None:
                 raise flaky(self.turn.target) from None
             self.best = self._last  # Hypothesis runs its minimal example once more at the end
             return True
-        except Unsatisfiable:
+        except (Unsatisfiable, SkipTest):  # no case can be drawn; none was saved
             return False
         return False
 
@@ -110,8 +143,8 @@ def pursue(turn: Turn, finding: Finding, plan: Plan, slots: tuple[str, ...]) -> 
     with _shrinking_time(turn, finding):
         try:
             # Nearly every bug shows at small sizes, where a case costs a fraction.
-            minimal = one.run(replace(plan, most=SMALL_SIZES), slots, PURSUIT_EXAMPLES, None)
-            minimal = minimal or one.run(plan, slots, PURSUIT_EXAMPLES, None)
+            minimal = one.run(replace(plan, most=SMALL_SIZES), slots, PURSUIT_EXAMPLES)
+            minimal = minimal or one.run(plan, slots, PURSUIT_EXAMPLES)
         except Stop:
             _keep(turn, one, finding, minimal=False)
             raise
@@ -127,21 +160,25 @@ def random_rounds(turn: Turn, slots: tuple[str, ...]) -> None:
     plan = turn.settings.plan
     database = DirectoryBasedExampleDatabase(turn.store.examples(turn.spec))
     left = turn.settings.max_examples
-    while left > 0:
-        turn.phase = Phase.RANDOM
-        turn.emit(PhaseStarted(turn.target.name, Phase.RANDOM, left))
-        before, deadline = turn.drawn, turn.deadline
-        one = _Round(turn)
-        try:
-            minimal = one.run(plan, slots, left, database)
-        except Stop:
-            _keep(turn, one, None, minimal=False)
-            raise
-        turn.deadline = deadline
-        if one.best is None:
-            break
-        _keep(turn, one, None, minimal)
-        left -= max(1, turn.drawn - before)
+    for phases in (_SAVED, _DRAWN):
+        while left > 0:
+            turn.phase = Phase.RANDOM
+            turn.emit(PhaseStarted(turn.target.name, Phase.RANDOM, left))
+            before, deadline = turn.drawn, turn.deadline
+            if phases == _DRAWN and not scout(turn, plan, slots, left):
+                break
+            turn.drawn = before  # the round draws the same cases
+            one = _Round(turn)
+            try:
+                minimal = one.run(plan, slots, left, database if phases == _SAVED else _Unread(database), phases)
+            except Stop:
+                _keep(turn, one, None, minimal=False)
+                raise
+            turn.deadline = deadline
+            if one.best is None:
+                break
+            _keep(turn, one, None, minimal)
+            left -= max(1, turn.drawn - before)
     for bug in list(turn.bugs.values()):  # seen while another one was shrunk
         if turn.is_news(bug.case, bug.finding) and not is_explained(turn, bug.finding, bug.case):
             pursue(turn, bug.finding, plan, slots)

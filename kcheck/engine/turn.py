@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from kcheck.backend_spec import BackendSpec
 from kcheck.case import Case, View
 from kcheck.client import Client
+from kcheck.document import case_text
 from kcheck.engine.compiles import CompileCount
+from kcheck.engine.known import Ledger, recognise
 from kcheck.engine.settings import Settings
 from kcheck.events import CaseDone, CaseVerdict, Cell, Discovery, Event, Phase
 from kcheck.findings import Finding
@@ -17,6 +20,9 @@ from kcheck.layout import Layout, LayoutKind
 from kcheck.protocol import Judgement
 from kcheck.store import Store
 from kcheck.target import Target
+
+Judged = tuple[Case, Judgement]
+EARLY_CHARACTERS = 1 << 16  # of a case that is sent while another one runs
 
 
 class Stop(BaseException):
@@ -78,14 +84,18 @@ class Turn:
         self.bugs: dict[str, Bug] = {}
         self.discoveries: dict[str, Discovery] = {}
         self.symptoms: dict[str, str] = {}  # fingerprint → argument whose layout causes it, by a bug that is known
+        self.ledger = Ledger(settings.known.get(spec, ()))
         self.related: dict[str, list[Finding]] = {}  # fingerprint of a discovery → its symptoms
         self.matrix: dict[str, dict[LayoutKind, Cell]] = {}
         self.notes: list[str] = []
+        self.partial: dict[str, str] = {}
         self.strided_accepted: set[str] = set()
         self.strided_declined: dict[str, str] = {}
         self.drawn = 0
         self._judgements: dict[str, Judgement] = {}
         self._seconds: list[float] = []
+        self._scouted: tuple[Case, float] | None = None  # with a worker, and when it was handed over
+        self._waiting = False  # which of two files holds the case handed over last
 
     def start(self) -> None:
         """Begin to count the time; loading the target is over."""
@@ -109,18 +119,76 @@ class Turn:
         if known is not None:
             return known
         self.check_time()
+        if self._is_left_out(case):
+            return self._judgements[case.key]
         began = time.perf_counter()
         self.store.running(self.spec, case)
         judgement = self.client.judge(self.spec, case)
+        self._account(case, judgement, time.perf_counter() - began)
+        return judgement
+
+    def scout(self, case: Case) -> Judged | None:
+        """Hand a case to a worker and go on, so that the next one is drawn while this one runs.
+
+        Returns:
+            What became of the case handed over before, if it has not been told yet.
+
+        Raises:
+            Stop: The turn is over.
+        """
+        self.drawn += 1
+        if case.key in self._judgements or (self._scouted is not None and self._scouted[0] == case):
+            return None
+        if self._is_left_out(case):
+            return None
+        if self._is_over():
+            self.settle()
+            raise Stop
+        # A long one waits for its turn: were both sides to send more than a socket holds, neither would read.
+        early = len(case_text(case)) < EARLY_CHARACTERS
+        told = None if early else self.settle()
+        before, self._scouted = self._scouted, (case, time.perf_counter())
+        self._waiting = not self._waiting
+        self.store.running(self.spec, case, waiting=self._waiting)
+        self.client.begin(self.spec, case)
+        return told if before is None else self._answer(*before)
+
+    def settle(self) -> Judged | None:
+        """Wait for the case handed over last; tell what became of it, if there is one."""
+        if self._scouted is None:
+            return None
+        before, self._scouted = self._scouted, None
+        return self._answer(*before)
+
+    def _answer(self, case: Case, began: float) -> Judged:
+        judgement = self.client.judge(self.spec, case)
+        self._account(case, judgement, time.perf_counter() - began)
+        return case, judgement
+
+    def _account(self, case: Case, judgement: Judgement, seconds: float) -> None:
+        """Keep, count and report what became of a case.
+
+        Raises:
+            Stop: The user stopped the run meanwhile, so that the judgement means nothing.
+        """
         if self.stopped():
             raise Stop
         self._judgements[case.key] = judgement
         self._count(case, judgement)
-        seconds = time.perf_counter() - began
         if judgement.verdict is CaseVerdict.MATCH:
             self._seconds.append(seconds)
-        self.emit(CaseDone(self.target.name, self.phase, judgement.verdict, seconds))
-        return judgement
+        self.emit(CaseDone(self.target.name, self.phase, judgement.verdict, seconds, case, judgement.reason))
+
+    def _is_left_out(self, case: Case) -> bool:
+        """Whether a case, not judged so far, must not be launched: it holds the case of a known crash."""
+        hazard = self.ledger.hazard_in(case)
+        if hazard:
+            self.ledger.left_out[hazard] += 1
+            self._judgements[case.key] = Judgement(CaseVerdict.COULD_NOT_CHECK)
+        return bool(hazard)
+
+    def _is_over(self) -> bool:
+        return self.stopped() or time.monotonic() > self.deadline
 
     def check_time(self) -> None:
         """End the turn when its time is up.
@@ -128,7 +196,7 @@ class Turn:
         Raises:
             Stop: It is.
         """
-        if self.stopped() or time.monotonic() > self.deadline:
+        if self._is_over():
             raise Stop
 
     def fingerprint(self, finding: Finding) -> str:
@@ -158,6 +226,7 @@ class Turn:
     def _count(self, case: Case, judgement: Judgement) -> None:
         self.counts[judgement.verdict] += 1
         self.launches.update(judgement.launches)
+        self.partial.update(judgement.partial)
         self.compiles.update(judgement.compiles)
         self.exempt += judgement.exempt
         if judgement.verdict is CaseVerdict.REJECTED:
@@ -167,8 +236,7 @@ class Turn:
         if judgement.constant != "":
             self.constants[judgement.constant] += 1
         self._note_strided(case, judgement)
-        for finding in judgement.findings:
-            self._note_bug(case, finding)
+        self.note_bugs(case, judgement)
         if judgement.verdict is CaseVerdict.MATCH:
             for name, view in case.views.items():
                 self.mark(name, view.kinds, Cell.MATCH)
@@ -181,6 +249,12 @@ class Turn:
         elif judgement.layout_rejected:
             self.strided_declined.update(dict.fromkeys(strided, judgement.reason))
 
+    def note_bugs(self, case: Case, judgement: Judgement) -> None:
+        """Enter the findings of a case."""
+        for finding in judgement.findings:
+            self._note_bug(case, finding)
+            recognise(self, case, finding)
+
     def _note_bug(self, case: Case, finding: Finding) -> None:
         bug = self.bugs.setdefault(self.fingerprint(finding), Bug(finding, case))
         bug.seen += 1
@@ -189,6 +263,27 @@ class Turn:
             bug.kinds |= view.kinds
         if (finding.severity.rank, weight(case)) < (bug.finding.severity.rank, weight(bug.case)):
             bug.finding, bug.case = finding, case
+
+    def discovery(self, finding: Finding, case: Case) -> Discovery:
+        """A finding as the reports get it, without what attribution adds."""
+        view = case.views.get(finding.argument)
+        backend = BackendSpec.parse(self.client.backend)
+        return Discovery(
+            target=self.target.name,
+            spec=self.spec,
+            finding=finding,
+            fingerprint=self.fingerprint(finding),
+            case=case,
+            layout_kinds=tuple(sorted(view.kinds)) if view is not None else (),
+            directory=self.store.unusual,
+            options=backend.options,
+            tool=backend.tool,
+        )
+
+    def verdict_of(self, case: Case) -> CaseVerdict | None:
+        """Verdict of a case, None if it was not judged."""
+        judgement = self._judgements.get(case.key)
+        return None if judgement is None else judgement.verdict
 
     def mark(self, argument: str, kinds: Iterable[LayoutKind], cell: Cell) -> None:
         """Enter a result into the layout matrix; what weighs more stays."""

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from kcheck.case import Case
 from kcheck.document import case_from_json
 from kcheck.errors import KcheckError
 from kcheck.events import CaseVerdict
-from kcheck.protocol import Channel, ChannelClosed, Judgement, Measurement
+from kcheck.protocol import Channel, ChannelClosed, Judgement, Measurement, Yardstick
 from kcheck.target import Target
 from kcheck.worker.backends.base import Backend
 from kcheck.worker.judge import Judge
 from kcheck.worker.measure import measure
+from kcheck.worker.yardstick import yardstick
+
+Answer = Judgement | Measurement | Yardstick
 
 
 def serve(channel: Channel, targets: Mapping[str, Target], backend: Backend) -> None:
@@ -28,7 +33,7 @@ def serve(channel: Channel, targets: Mapping[str, Target], backend: Backend) -> 
     while True:
         try:
             request = channel.receive()
-            answer = (_measured if request["op"] == "measure" else _answer)(judge, targets, request)
+            answer = _ANSWERS[request["op"]](judge, targets, request)
             channel.send(answer.to_json())
             if answer.fatal:
                 return
@@ -36,19 +41,33 @@ def serve(channel: Channel, targets: Mapping[str, Target], backend: Backend) -> 
             return
 
 
+def _case(request: Mapping[str, Any]) -> Case:
+    return case_from_json(json.loads(request["case"]))
+
+
 def _measured(judge: Judge, targets: Mapping[str, Target], request: Mapping[str, Any]) -> Measurement:
     try:
         variants = [targets[spec] for spec in request["targets"]]
-        return measure(variants, case_from_json(request["case"]), judge.backend, judge.arena, timed=request["timed"])
+        return measure(variants, _case(request), judge.backend, judge.arena, timed=request["timed"])
     except Exception as error:
         if not isinstance(error, KcheckError):
             traceback.print_exc()
         return Measurement(problem=f"{type(error).__name__}: {error}")
 
 
+def _yardstick(judge: Judge, targets: Mapping[str, Target], request: Mapping[str, Any]) -> Yardstick:
+    try:
+        case = _case(request)
+        return Yardstick(yardstick(targets[request["target"]], case, judge.backend, judge.arena))
+    except Exception as error:
+        if not isinstance(error, KcheckError):
+            traceback.print_exc()
+        return Yardstick(problem=str(error) or type(error).__name__)
+
+
 def _answer(judge: Judge, targets: Mapping[str, Target], request: Mapping[str, Any]) -> Judgement:
     try:
-        case = case_from_json(request["case"])
+        case = _case(request)
         dense, cuda_graph = frozenset(request["dense"]), bool(request["cuda_graph"])
         return judge.judge(targets[request["target"]], case, dense, cuda_graph=cuda_graph)
     except KcheckError as error:
@@ -57,3 +76,10 @@ def _answer(judge: Judge, targets: Mapping[str, Target], request: Mapping[str, A
         traceback.print_exc()
         reason = f"internal error of kcheck, {type(error).__name__}: {error}; please report it with .kcheck/worker.log"
         return Judgement(CaseVerdict.COULD_NOT_CHECK, reason)
+
+
+_ANSWERS: Mapping[str, Callable[[Judge, Mapping[str, Target], Mapping[str, Any]], Answer]] = {
+    "run": _answer,
+    "measure": _measured,
+    "yardstick": _yardstick,
+}

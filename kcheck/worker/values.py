@@ -41,6 +41,10 @@ def hashed(seed: int, start: int, count: int, device: torch.device | str = "cpu"
 
 
 def _hashed(seed: int, start: int, count: int, device: str) -> torch.Tensor:
+    if device.startswith("cuda"):
+        from kcheck.worker.hash_kernel import hashed_on_gpu
+
+        return hashed_on_gpu(seed, start, count, device)
     index = torch.arange(start, start + count, dtype=torch.int64, device=device)
     return _mix(_mix(index + (0x9E3779B9 * seed & MASK)) ^ mix(seed))
 

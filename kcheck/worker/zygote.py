@@ -1,7 +1,8 @@
 """The zygote: a process that has imported torch, Triton and the targets, and forks workers from that state.
 
 A fork costs some 20 ms where a fresh start costs seconds. The zygote itself never runs a kernel and never touches
-CUDA. User code writes to standard output and standard error, which go to the log; the protocol has its own sockets.
+CUDA; where a target's import does, no fork would have a working CUDA, and workers are started afresh. User code writes
+to standard output and standard error, which go to the log; the protocol has its own sockets.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import gc
 import os
 import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import torch
 
 from kcheck import loader
-from kcheck.errors import KcheckError
+from kcheck.errors import KcheckError, WorkerError
 from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed
 from kcheck.target import Target
 from kcheck.worker.backends import open_backend
@@ -36,11 +39,12 @@ class Zygote:
     Args:
         control: To the supervisor.
         backend: Where kernels run.
+        backend_name: How it was asked for.
     """
 
-    def __init__(self, control: Channel, backend: Backend) -> None:
+    def __init__(self, control: Channel, backend: Backend, backend_name: str) -> None:
         self._control = control
-        self._backend = backend
+        self._backend, self._backend_name = backend, backend_name
         self._targets: dict[str, Target] = {}
         self._children: set[int] = set()
 
@@ -58,33 +62,61 @@ class Zygote:
     def _answer(self, request: dict[str, Any], fd: int | None) -> dict[str, Any]:
         match request["op"]:
             case "load":
-                return self._load(str(request["target"]))
+                return self._load(str(request["target"]), request["path"])
             case "fork" if fd is not None:
-                return {"pid": self._fork(fd)}
+                return self._start_worker(fd)
             case "ended":
                 return self._ended(int(request["pid"]))
         return {"error": f"unknown request {request['op']!r}"}
 
-    def _load(self, spec: str) -> dict[str, Any]:
+    def _load(self, spec: str, path: list[str]) -> dict[str, Any]:
+        # The supervisor may have more places by now than it had when this process was started: pytest adds some.
+        sys.path[:] = dict.fromkeys([*path, *sys.path])
         try:
             self._targets[spec] = loader.load(spec)[0].target
         except KcheckError as error:
             return {"error": str(error)}
-        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-            return {
-                "error": f"{spec} initialises CUDA when it is imported, so no worker can be forked; move the work "
-                "that needs the GPU into functions"
-            }
         return {"loaded": spec}
 
-    def _fork(self, fd: int) -> int:
+    def _start_worker(self, fd: int) -> dict[str, Any]:
         sys.stdout.flush()
         sys.stderr.flush()
+        try:
+            busy = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+            pid = self._spawn(fd) if busy else self._fork(fd)
+        except WorkerError as error:
+            return {"error": str(error)}
+        finally:
+            os.close(fd)
+        self._children.add(pid)
+        return {"pid": pid}
+
+    def _fork(self, fd: int) -> int:
+        gc.freeze()  # what was imported stays: no worker need look through it, or copy its pages
         pid = os.fork()
         if not pid:
             self._become_worker(fd)
-        os.close(fd)
-        self._children.add(pid)
+        return pid
+
+    def _spawn(self, fd: int) -> int:
+        """Start a worker that imports the targets itself, and wait until it has.
+
+        Raises:
+            WorkerError: It ended before.
+        """
+        ready, tell = os.pipe()
+        os.set_inheritable(fd, True)
+        os.set_inheritable(tell, True)
+        command = [sys.executable, "-P", "-m", "kcheck.worker", str(fd), self._backend_name, str(tell), *self._targets]
+        pid = os.posix_spawn(sys.executable, command, os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+        os.close(tell)
+        with os.fdopen(ready, "rb") as pipe:
+            if not pipe.read(1):
+                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                raise WorkerError(
+                    f"a worker that imports {', '.join(self._targets)} for itself, since that initialises CUDA, ended "
+                    f"with code {code} before it was ready; see the worker's log"
+                )
         return pid
 
     def _become_worker(self, fd: int) -> NoReturn:
@@ -154,4 +186,25 @@ def main(fd: int, backend_name: str) -> None:
             {"error": f"cannot import {error.name}: {error}; install torch and triton, then run kcheck doctor"}
         )
         return
-    Zygote(control, backend).run()
+    Zygote(control, backend, backend_name).run()
+
+
+def main_of_spawned(fd: int, backend_name: str, tell: int, specs: Sequence[str]) -> None:
+    """Start as a worker that was not forked.
+
+    Args:
+        fd: The worker socket's descriptor.
+        backend_name: Which backend to use.
+        tell: Descriptor to write to when the targets are loaded.
+        specs: The targets.
+    """
+    die_with_parent()
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=False)
+    backend = open_backend(backend_name)
+    targets = {spec: loader.load(spec)[0].target for spec in specs}
+    os.write(tell, b"1")
+    os.close(tell)
+    serve(Channel(socket.socket(fileno=fd)), targets, backend)
+    sys.stdout.flush()
+    os._exit(0)

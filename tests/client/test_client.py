@@ -69,6 +69,8 @@ TARGETS = """
             os.kill(os.getpid(), 9)
 """
 
+BUSY = "import torch\ntorch.cuda.is_initialized = lambda: True\n"
+
 
 @pytest.fixture
 def spec(tmp_path: Path) -> str:
@@ -233,3 +235,56 @@ def _is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_cases_handed_over_are_answered_in_order(moody: Client, spec: str) -> None:
+    first, second = case("fine"), case("raises SystemExit")
+    moody.begin(spec, first)
+    moody.begin(spec, second)
+    assert moody.judge(spec, first).verdict is CaseVerdict.MATCH
+    assert moody.judge(spec, second).verdict is not CaseVerdict.MATCH
+    assert is_well(moody, spec)
+
+
+def test_a_case_that_waits_behind_a_crash_is_sent_again(moody: Client, spec: str) -> None:
+    moody.begin(spec, case("crash"))
+    moody.begin(spec, case("fine"))
+    assert moody.judge(spec, case("crash")).findings[0].kind is Kind.CRASH
+    assert moody.judge(spec, case("fine")).verdict is CaseVerdict.MATCH
+
+
+def test_the_answer_of_a_case_that_nobody_asks_for_is_not_taken_for_another(moody: Client, spec: str) -> None:
+    moody.begin(spec, case("raises SystemExit"))
+    moody.begin(spec, case("crash"))
+    assert is_well(moody, spec)
+    assert is_well(moody, spec)
+
+
+def test_workers_are_spawned_where_the_import_of_a_target_initialises_cuda(tmp_path: Path) -> None:
+    """No fork would have a working CUDA there."""
+    source = tmp_path / "kcheck_busy.py"
+    source.write_text(textwrap.dedent(TARGETS).replace("import torch\n", BUSY, 1))
+    spec = f"{source}::moody"
+    with Client("interpret", tmp_path / "log", case_timeout=5.0) as client:
+        client.load(spec)
+        assert is_well(client, spec)
+        assert client.judge(spec, case("crash")).findings[0].kind is Kind.CRASH
+        assert is_well(client, spec)
+
+
+def test_a_spawned_worker_that_cannot_start_is_one_sentence(tmp_path: Path) -> None:
+    source = tmp_path / "kcheck_busy.py"
+    mark = tmp_path / "imported"
+    once = f"""
+    import os, pathlib
+    mark = pathlib.Path({str(mark)!r})
+    if mark.exists():
+        os._exit(7)
+    mark.touch()
+    """
+    source.write_text(textwrap.dedent(once) + textwrap.dedent(TARGETS).replace("import torch\n", BUSY, 1))
+    spec = f"{source}::moody"
+    with Client("interpret", tmp_path / "log") as client:
+        client.load(spec)
+        with pytest.raises(WorkerError, match="ended with code 7 before it was ready"):
+            client.judge(spec, case("fine"))

@@ -36,12 +36,16 @@ class StandIn:
         self.case_timeout = 20.0
         self.on_replaced: Callable[[str, float], None] | None = None
         self.versions = {"torch": "0"}
+        self.backend = "interpret"
         self.asked: list[Case] = []
 
     def load(self, spec: str) -> None:
         pass
 
     def interrupt(self) -> None:
+        pass
+
+    def begin(self, spec: str, case: Case) -> None:
         pass
 
     def judge(self, spec: str, case: Case, dense: Iterable[str] = ()) -> Judgement:
@@ -326,11 +330,30 @@ def test_the_sweep_tries_the_request_counts_at_the_boundaries(tmp_path: Path) ->
 
 def test_a_known_bug_is_met_first_in_the_next_run(tmp_path: Path) -> None:
     def rare(case: Case) -> Judgement:
-        return stray(case) if case.views["x"].layout.shape[0] >= 2 else MATCH
+        return stray(case) if case.views["x"].layout.shape[0] >= 60 else MATCH
 
+    _, events = run(rare, tmp_path / "other", sweep=False, max_examples=5)
+    assert not any(isinstance(event, BugFound) for event in events)
     run(rare, tmp_path, sweep=False, max_examples=300)
     _, events = run(rare, tmp_path, sweep=False, max_examples=5)
     assert any(isinstance(event, BugFound) for event in events)
+
+
+@pytest.mark.parametrize("least", [2, 31])
+def test_what_scouting_meets_is_shrunk_as_ever(tmp_path: Path, least: int) -> None:
+    """The cases drawn again are those that were scouted, so that the bug is met again and nothing is judged twice."""
+    asked: list[str] = []
+
+    def from_rows(case: Case) -> Judgement:
+        asked.append(case.key)
+        return stray(case) if case.views["x"].layout.shape[0] >= least else MATCH
+
+    result, _ = run(from_rows, tmp_path, sweep=False, max_examples=300)
+    (discovery,) = result.discoveries
+    assert discovery.minimal
+    assert least <= discovery.case.views["x"].layout.shape[0] < least + 8
+    assert discovery.case.views["out"].kinds == {LayoutKind.CONTIGUOUS}
+    assert len(asked) - len(set(asked)) <= 2  # controls with one argument made contiguous
 
 
 def test_an_interrupted_run_keeps_what_was_found(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kcheck import strategies as ks
 from kcheck.errors import SpecError
+from kcheck.plan import Drawing, Plan, drawing
 from kcheck.strategies.dims import boundary_values
 
 QUICK = settings(max_examples=400, database=None)
@@ -90,3 +91,35 @@ def test_a_plan_can_bound_sizes() -> None:
         assert sizes[1] == 20
 
     check()
+
+
+@pytest.mark.parametrize(
+    "strategy", [ks.dims("n", min_value=1, max_value=500, compiled=True), ks.options("n", range(1, 501), compiled=True)]
+)
+def test_a_run_draws_few_values_of_what_is_compiled_another_run_others(strategy: st.SearchStrategy[int]) -> None:
+    def drawn(seed: int) -> set[int]:
+        @st.composite
+        def planned(draw: st.DrawFn) -> int:
+            with drawing(Drawing(Plan(seed=seed))):
+                return draw(strategy)
+
+        return set(sample(planned(), 200))
+
+    assert len(drawn(1)) == len(drawn(2)) == 8
+    assert drawn(1) != drawn(2)
+    assert {1, 500} <= drawn(1) & drawn(2)
+
+
+def test_a_pin_of_what_is_compiled_need_not_be_among_the_few() -> None:
+    for strategy in (
+        ks.dims("n", min_value=1, max_value=500, compiled=True),
+        ks.options("n", range(999), compiled=True),
+    ):
+        with drawing(Drawing(Plan({"n": 333}))):
+            assert find(strategy, lambda n: True, settings=QUICK) == 333
+
+
+def test_a_sweep_tries_the_few_values_of_what_is_compiled() -> None:
+    with drawing(Drawing(Plan(small=True))) as record:
+        find(ks.dims("n", min_value=1, max_value=500, compiled=True), lambda n: True, settings=QUICK)
+    assert len(record.choices["n"].values) == 8

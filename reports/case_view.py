@@ -32,6 +32,8 @@ def _parts(case: Case) -> Iterator[RenderableType]:
         others = {n: v.layout for n, v in case.views.items() if n != name and v.backing == view.backing}
         yield code_text(name, view)
         yield fact("view", view_facts(view))
+        if view.host:
+            yield fact("memory", "the host's")
         if view.bound is not None:
             yield fact("addresses", f"values lie in [0, {view.bound:,})")
         yield fact("backing", f"{counted(backing.numel, 'element')} of {backing.dtype}, {size(backing.nbytes)}")

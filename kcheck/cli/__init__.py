@@ -21,7 +21,9 @@ _COMMANDS = {
     "compare": ("compare", "Compare two variants of a target: values, time, memory."),
     "replay": ("replay", "Run the case of a finding again."),
     "show": ("show", "Draw the layouts of a case."),
+    "init": ("init", "Write a first target for a function that launches kernels."),
     "list": ("listing", "List targets."),
+    "completion": ("completion", "Print a completion script for bash, zsh or fish."),
     "doctor": ("doctor", "Say what can be checked on this machine."),
 }
 
@@ -59,7 +61,9 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; every error is one sentence and an exit code."""
     try:
-        _leave(cli.main(standalone_mode=False) or 0)
+        if "_KCHECK_COMPLETE" in os.environ:
+            importlib.import_module("kcheck.cli.completion")  # it has a bash of its own
+        _leave(cli.main(prog_name="kcheck", standalone_mode=False) or 0)
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kcheck.cli import completion, options
+from kcheck.cli import completion, display, options
 from kcheck.cli.known import check_writable, known_findings, write_baseline
 from kcheck.cli.verdict import allowing, check_skips, exit_code
 from kcheck.errors import UsageError
@@ -36,7 +36,7 @@ PROFILES = {
 @options.run(max_time=60.0, time_help="Seconds a target.", profiles=PROFILES)
 @click.option("--cuda-graph", is_flag=True, help="Also capture every case in a CUDA graph and replay it.")
 @options.backend
-@options.console
+@display.console
 @options.directory
 def command(
     targets: tuple[str, ...],
@@ -44,7 +44,7 @@ def command(
     run: options.RunOptions,
     cuda_graph: bool,
     backend: str,
-    console: options.ConsoleOptions,
+    console: display.ConsoleOptions,
     directory: Path,
 ) -> int:
     """Run TARGETS over generated layouts and sizes.
@@ -62,7 +62,7 @@ def search(
     targets: tuple[str, ...],
     cases: options.CaseOptions,
     run: options.RunOptions,
-    console: options.ConsoleOptions,
+    console: display.ConsoleOptions,
     name: str,
     directory: Path,
     *,
@@ -85,7 +85,7 @@ def search(
 
     store = Store(directory).open()
     with (
-        options.open_reports(run, console) as report,
+        display.open_reports(run, console) as report,
         Client(name, store.log, case_timeout=cases.case_timeout, cuda_graph=cuda_graph) as client,
     ):
         # The worker process imports torch while this one imports the targets.

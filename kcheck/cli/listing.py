@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from kcheck.cli import completion
 from kcheck.errors import NoTargetError
 
 
 @click.command("list")
-@click.argument("targets", nargs=-1)
+@click.argument("targets", nargs=-1, shell_complete=completion.targets)
 def command(targets: tuple[str, ...]) -> int:
     """List TARGETS (as for fuzz), and the built-in ones."""
     from kcheck import loader

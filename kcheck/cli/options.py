@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -21,9 +21,6 @@ from kcheck.layout import LayoutKind
 from kcheck.machine import chosen_backend as chosen_backend
 from kcheck.plan import Pin, Plan
 from kcheck.store import DEFAULT_ROOT
-
-if TYPE_CHECKING:
-    from kcheck.reports import Reports
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 Profiles = Mapping[str, Mapping[str, Any]]
@@ -86,7 +83,7 @@ def cases(
         drawn = random.SystemRandom().getrandbits(32) if seed is None else seed
         return CaseOptions(seed=drawn, plan=read_plan(sets, layouts), **rest)
 
-    return _group(
+    return group(
         "cases",
         gather,
         max_examples=click.option(
@@ -152,7 +149,7 @@ def run(*, max_time: float, time_help: str, profiles: Profiles) -> Decorator:
         callback=functools.partial(_take_defaults, profiles),
         help="Defaults for a pull request, or for the night.",
     )
-    options = _group(
+    options = group(
         "run",
         RunOptions,
         max_time=click.option(
@@ -212,7 +209,7 @@ def _take_defaults(profiles: Profiles, ctx: click.Context, option: click.Paramet
     ctx.default_map = {key.replace("-", "_"): value for key, value in defaults.items()}
 
 
-def _group(name: str, gather: Callable[..., Any], **options: Decorator) -> Decorator:
+def group(name: str, gather: Callable[..., Any], **options: Decorator) -> Decorator:
     """Options that a command gets as one argument.
 
     Args:
@@ -239,76 +236,8 @@ def _backend_text(backend: str, pretend: str | None, all_configs: bool) -> str:
     return str(BackendSpec(backend, pretend or "", all_configs))
 
 
-@dataclass(frozen=True, slots=True)
-class DisplayOptions:
-    """How the console looks.
-
-    Attributes:
-        color: Whether to use colour; None: as the environment says, else where the terminal has it.
-        width: Columns; None: the terminal's.
-    """
-
-    color: bool | None
-    width: int | None
-
-
-_COLORS = {"auto": None, "always": True, "never": False}
-_LOOKS = {
-    "color": click.option(
-        "--color",
-        type=click.Choice(list(_COLORS)),
-        default="auto",
-        show_default=True,
-        help="Colour; NO_COLOR and FORCE_COLOR count for auto.",
-    ),
-    "width": click.option("--width", type=click.IntRange(min=40), help="Columns; those of the terminal if not given."),
-}
-# The command gets `DisplayOptions` as ``display``.
-display: Decorator = _group("display", lambda color, width: DisplayOptions(_COLORS[color], width), **_LOOKS)
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleOptions(DisplayOptions):
-    """How the console looks, and how much it tells.
-
-    Attributes:
-        detail: ``quiet``, ``usual`` or ``verbose``.
-    """
-
-    detail: str
-
-
-def open_reports(run: RunOptions, console: ConsoleOptions) -> Reports:
-    """The reports that were asked for.
-
-    Raises:
-        UsageError: One of them cannot be had.
-    """
-    from kcheck.reports import Detail
-    from kcheck.reports import open_reports as opened
-
-    detail = Detail(console.detail)
-    return opened(run.reports, directory=run.report_dir, color=console.color, width=console.width, detail=detail)
-
-
-def _console(color: str, width: int | None, quiet: bool, verbose: bool) -> ConsoleOptions:
-    if quiet and verbose:
-        raise UsageError("--quiet and --verbose contradict each other; give one of them")
-    return ConsoleOptions(_COLORS[color], width, "quiet" if quiet else "verbose" if verbose else "usual")
-
-
-# The command gets `ConsoleOptions` as ``console``.
-console: Decorator = _group(
-    "console",
-    _console,
-    **_LOOKS,
-    quiet=click.option("-q", "--quiet", is_flag=True, help="Tell only findings and a verdict for each target."),
-    verbose=click.option("-v", "--verbose", is_flag=True, help="Tell every case, rejection and lost worker too."),
-)
-
-
 # The command gets what `kcheck.backend_spec` reads.
-backend: Decorator = _group(
+backend: Decorator = group(
     "backend",
     _backend_text,
     backend=click.option(

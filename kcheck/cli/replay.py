@@ -2,49 +2,118 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kcheck.cli import options
+from kcheck.backend_spec import VIEWCHECK, BackendSpec
+from kcheck.cli import completion, display, options
 from kcheck.errors import CouldNotCheck, UsageError
 from kcheck.store import SavedCase, Store
 
 if TYPE_CHECKING:
+    from kcheck.emit import Form
     from kcheck.events import Discovery
     from kcheck.loader import LoadedTarget
     from kcheck.protocol import Judgement
 
 
 @click.command("replay")
-@click.argument("finding")
-@click.option("--target", "spec", help="The target, where FINDING belongs to none that is built in or discovered.")
+@click.argument("finding", shell_complete=completion.findings)
+@click.option(
+    "--target",
+    "spec",
+    shell_complete=completion.targets,
+    help="The target, where FINDING belongs to none that is built in or discovered.",
+)
+@click.option(
+    "--emit",
+    type=click.Choice(["pytest", "script"]),
+    help="Instead of telling, write a stand-alone test that needs torch, Triton and your module, and no kcheck.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File for --emit; standard output if not given.",
+)
+@click.option("--program", metavar="X[,Y[,Z]]", help="With --pdb: stop in this program.")
+@click.option("--pdb", "debug", is_flag=True, help="Stop in the kernel, in Python's debugger (CPU).")
 @options.case_timeout
 @options.backend
+@display.look
 @options.directory
-def command(finding: str, spec: str | None, case_timeout: float, backend: str, directory: Path) -> int:
+def command(
+    finding: str,
+    spec: str | None,
+    emit: Form | None,
+    output: Path | None,
+    program: str | None,
+    debug: bool,
+    case_timeout: float,
+    backend: str,
+    look: display.DisplayOptions,
+    directory: Path,
+) -> int:
     """Run the case of FINDING again: a fingerprint, or the path of a saved case.
 
-    What compute-sanitizer found runs under the same tool again.
+    What a tool of kcheck sanitize found runs under the same tool again.
 
-    Exit code 1 if the finding is still there, 0 if it is gone, 3 if the case could not be checked.
+    Exit code 1 if the finding is still there, 0 if it is gone, 3 if the case could not be checked. With --emit: 0 if
+    the test is written; it was run once, and fails if and only if the finding is still there.
     """
+    from kcheck.cli.emission import Emission, check_possible
+    from kcheck.cli.emission import emit as write_test
     from kcheck.client import Client
 
     store = Store(directory).open()
     saved = store.find(finding)
+    emission = Emission(emit, output) if emit else None
+    if emission is not None:
+        check_possible(saved, emission)
+    elif output is not None:
+        raise UsageError("-o is the file for --emit; say --emit pytest or --emit script")
     name = spec or _trusted(saved)
-    if saved.tool:
+    if debug:
+        return _debug(saved, _sole(name), backend, program)
+    if program:
+        raise UsageError("--program is for --pdb: it says where to stop")
+    if saved.tool == VIEWCHECK:
+        backend = str(replace(BackendSpec.parse(backend), name=VIEWCHECK))
+    elif saved.tool and emission is None:
         from kcheck.cli.sanitize import judge_again
 
         one = _sole(name)
-        return _tell(saved, one.target.name, one.spec, judge_again(saved, one, store), store)
+        return _tell(saved, one.target.name, one.spec, judge_again(saved, one, store), store, look)
     with Client(options.chosen_backend(backend), store.log, case_timeout=case_timeout) as client:
         one = _sole(name)
         client.load(one.spec)
+        if emission is not None:
+            return write_test(saved, one, client, emission)
         judgement = client.judge(one.spec, saved.case)
-        return _tell(saved, one.target.name, one.spec, judgement, store)
+        return _tell(saved, one.target.name, one.spec, judgement, store, look)
+
+
+def _debug(saved: SavedCase, one: LoadedTarget, backend: str, program: str | None) -> int:
+    """Stop in the kernel, in this process: the terminal is the debugger's.
+
+    Raises:
+        UsageError: The program is none, or the backend cannot stop.
+        CouldNotCheck: There was nothing to stop at.
+    """
+    if backend == "cuda":
+        raise UsageError("--pdb stops in kernels on the CPU only; leave --backend cuda out")
+    parts = program.split(",") if program else []
+    if len(parts) > 3 or not all(part.strip().isdigit() for part in parts):
+        raise UsageError(f"--program {program}: expected up to three numbers, such as 3,0")
+    x, y, z = (*map(int, parts), 0, 0, 0)[:3]
+    from kcheck.worker.debug import debug_case
+
+    chosen = backend.replace("auto", "interpret", 1)
+    debug_case(one.target, saved.case, chosen, saved.finding, (x, y, z) if program else None)
+    return 0
 
 
 def _sole(name: str) -> LoadedTarget:
@@ -78,7 +147,9 @@ def _trusted(saved: SavedCase) -> str:
     raise UsageError(f"name the target with --target: file.py::name, package.module:name or builtin:name{says}")
 
 
-def _tell(saved: SavedCase, target: str, spec: str, judgement: Judgement, store: Store) -> int:
+def _tell(
+    saved: SavedCase, target: str, spec: str, judgement: Judgement, store: Store, look: display.DisplayOptions
+) -> int:
     from kcheck.events import CaseVerdict, Discovery
     from kcheck.reports.console import make_console
     from kcheck.reports.panel import FindingPanel
@@ -93,7 +164,7 @@ def _tell(saved: SavedCase, target: str, spec: str, judgement: Judgement, store:
         return 0
     import sys
 
-    console = make_console(sys.stdout)
+    console = make_console(sys.stdout, color=look.color, width=look.width)
     prints = [finding.fingerprint(target) for finding in judgement.findings]
     for finding, fingerprint in zip(judgement.findings, prints, strict=True):
         view = saved.case.views.get(finding.argument)

@@ -1,118 +1,102 @@
-"""``kcheck sanitize``: targets under NVIDIA's compute-sanitizer."""
+"""``kcheck sanitize``: targets under kcheck's view check, or under NVIDIA's compute-sanitizer."""
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from kcheck.cli import options
-from kcheck.cli.fuzz import check_layouts, exit_code
-from kcheck.errors import CouldNotCheck
+from kcheck.backend_spec import VIEWCHECK
+from kcheck.cli import completion, display, options
+from kcheck.cli.fuzz import check_layouts, search
+from kcheck.cli.known import check_writable, known_findings, write_baseline
+from kcheck.cli.verdict import allowing, check_skips, exit_code
+from kcheck.errors import CouldNotCheck, UsageError
 from kcheck.store import Store
 
 if TYPE_CHECKING:
+    from kcheck.baseline import Known
     from kcheck.loader import LoadedTarget
-    from kcheck.plan import Plan
     from kcheck.protocol import Judgement
     from kcheck.sanitizer.campaign import Subject
     from kcheck.sanitizer.launch import Setup
     from kcheck.store import SavedCase
 
 BACKEND = "cuda"
+PROFILES = {
+    "pr": {"total-time": 60.0, "max-examples": 0, "seed": 0},
+    "nightly": {"max-time": 3600.0, "max-examples": 200},
+}
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 
 @click.command("sanitize")
-@click.argument("targets", nargs=-1)
+@click.argument("targets", nargs=-1, shell_complete=completion.targets)
 @click.option(
     "--tool",
-    type=click.Choice([*TOOLS, "all"]),
-    default="memcheck",
-    show_default=True,
-    help="Tool of compute-sanitizer.",
+    type=click.Choice([VIEWCHECK, *TOOLS, "all"]),
+    help="viewcheck: kcheck's own, on the CPU. The others, and all of those, are compute-sanitizer's. Default: "
+    "memcheck on a machine with an NVIDIA GPU, else viewcheck.",
 )
-@click.option(
-    "--max-examples",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    help="Random cases a target, beside the sweep's and those of saved findings.",
+@options.cases(
+    max_examples=10,
+    examples_help="Random cases a target, beside the sweep's and those of saved findings.",
+    case_timeout=120.0,
+    timeout_help="Seconds that one case may take under the tool.",
 )
-@click.option(
-    "--max-time",
-    type=click.FloatRange(min=0.1),
-    default=600.0,
-    show_default=True,
-    help="Seconds a target after which no worker is started.",
-)
-@click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of the random cases; drawn and shown if not given."
-)
-@click.option("--set", "sets", multiple=True, metavar="NAME=VALUE", help="Pin a dimension or an option; repeatable.")
-@click.option("--layout", "layouts", multiple=True, metavar="ARGUMENT=KIND", help="Pin a layout kind; repeatable.")
-@click.option("--sweep/--no-sweep", default=True, help="Run the sweep's layouts and boundary sizes.")
+@options.run(max_time=600.0, time_help="Seconds a target after which no worker is started.", profiles=PROFILES)
 @click.option("--leaks", is_flag=True, help="memcheck: report device memory that the target never frees.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning", "note"]),
-    default="error",
-    show_default=True,
-    help="Mildest severity that gives exit code 1.",
-)
-@click.option(
-    "--case-timeout",
-    type=click.FloatRange(min=0.1),
-    default=120.0,
-    show_default=True,
-    help="Seconds that one case may take under the tool.",
-)
-@options.reports
+@display.console
 @options.directory
 def command(
     targets: tuple[str, ...],
-    tool: str,
-    max_examples: int,
-    max_time: float,
-    seed: int | None,
-    sets: tuple[str, ...],
-    layouts: tuple[str, ...],
-    sweep: bool,
+    tool: str | None,
+    cases: options.CaseOptions,
+    run: options.RunOptions,
     leaks: bool,
-    fail_on: str,
-    case_timeout: float,
-    reports: tuple[str, ...],
+    console: display.ConsoleOptions,
     directory: Path,
 ) -> int:
-    """Run TARGETS under compute-sanitizer, on a GPU.
+    """Run TARGETS under a sanitizer: kcheck's view check on the CPU, or compute-sanitizer on a GPU.
 
-    Each tensor is an allocation of its own, with wild values around its view. The cases are those of fuzz's sweep, of
-    saved findings, and some random ones. Needs an NVIDIA GPU and compute-sanitizer.
+    The cases are those of fuzz's sweep, of saved findings, and some random ones; wild values lie around the views.
+
+    viewcheck looks at every access of a Triton kernel: in its view? two programs at one byte? of memory that nobody
+    wrote? at an offset that wrapped in 32 bits? Of grids beyond 2,000 programs a part runs. compute-sanitizer runs the
+    compiled kernel, each tensor in an allocation of its own, and needs an NVIDIA GPU.
     """
+    tool = tool or ("memcheck" if options.chosen_backend("auto") == "cuda" else VIEWCHECK)
+    if tool == VIEWCHECK:
+        if leaks:
+            raise UsageError("--leaks is for memcheck; the tool is viewcheck")
+        return search(targets, cases, run, console, VIEWCHECK, directory, with_saved=True)
     from kcheck import loader
     from kcheck.events import RunDone
-    from kcheck.reports import open_reports
     from kcheck.sanitizer.campaign import SanitizerCampaign
     from kcheck.sanitizer.tool import Tool
 
-    plan = options.read_plan(sets, layouts)
     store = Store(directory).open()
-    setup = _setup(store, case_timeout, leaks=leaks)
-    run_seed = random.SystemRandom().getrandbits(32) if seed is None else seed
-    with open_reports(reports) as report:
+    setup = _setup(store, cases.case_timeout, leaks=leaks)
+    with display.open_reports(run, console) as report:
         selected = loader.select(targets)
-        check_layouts(plan.layouts, selected)
-        subjects = [_subject(one, plan, store, max_examples, run_seed, sweep=sweep) for one in selected]
+        check_layouts(cases.plan.layouts, selected)
+        check_skips(run.allow_skip, selected)
+        check_writable(run.write_baseline)
         tools = [Tool(name) for name in (TOOLS if tool == "all" else (tool,))]
-        campaign = SanitizerCampaign(subjects, tools, setup, store, seed=run_seed, max_time=max_time)
+        known = known_findings(run.baseline, selected, [*tools, BACKEND])
+        subjects = [_subject(one, cases, store, known.get(one.spec, ())) for one in selected]
+        campaign = SanitizerCampaign(
+            subjects, tools, setup, store, seed=cases.seed, max_time=run.max_time, total_time=run.total_time
+        )
         done = None
-        for event in campaign.run():
+        for event in allowing(campaign.run(), run.allow_skip, selected):
             report.handle(event)
             done = event
     assert isinstance(done, RunDone)
-    return exit_code(done, fail_on)
+    if run.write_baseline is not None:
+        click.echo(f"kcheck: {write_baseline(run.write_baseline, done, BACKEND)}", err=True)
+    return exit_code(done, run.fail_on)
 
 
 def check_gpu() -> None:
@@ -161,7 +145,7 @@ def _setup(store: Store, case_timeout: float, *, leaks: bool) -> Setup:
     return Setup(sanitizer, folder, store.log, BACKEND, case_timeout, leaks)
 
 
-def _subject(one: LoadedTarget, plan: Plan, store: Store, examples: int, seed: int, *, sweep: bool) -> Subject:
+def _subject(one: LoadedTarget, chosen: options.CaseOptions, store: Store, known: tuple[Known, ...]) -> Subject:
     """A target with its cases; what its strategy does wrong is told of it, and no reason to leave out the others."""
     from kcheck.engine import choose
     from kcheck.errors import SpecError
@@ -169,8 +153,9 @@ def _subject(one: LoadedTarget, plan: Plan, store: Store, examples: int, seed: i
 
     saved, notes = choose.saved_cases(store, one.spec, one.target)
     try:
-        cases = list(choose.boundary_cases(one.target, plan)) if sweep else []
-        cases += saved + choose.random_cases(one.target, plan, examples, seed)
+        cases = list(choose.boundary_cases(one.target, chosen.plan)) if chosen.sweep else []
+        cases = [entry.case for entry in known if not entry.is_crash] + cases
+        cases += saved + choose.random_cases(one.target, chosen.plan, chosen.max_examples, chosen.seed)
     except SpecError as error:
-        return Subject(one.target, one.spec, (), tuple(notes), str(error))
-    return Subject(one.target, one.spec, choose.distinct(cases), tuple(notes))
+        return Subject(one.target, one.spec, (), tuple(notes), str(error), known)
+    return Subject(one.target, one.spec, choose.distinct(cases), tuple(notes), known=known)

@@ -17,6 +17,7 @@ from kcheck.worker.arena import Arena, dense_values
 from kcheck.worker.backends.base import Backend
 from kcheck.worker.call import named_tensors
 from kcheck.worker.compare import ORACLE_ERROR_FACTOR, SUMMATION_FACTOR, Tolerance
+from kcheck.worker.configs import beside
 from kcheck.worker.sharing import prepared
 from kcheck.worker.trial import FIRST, Trial
 
@@ -38,7 +39,7 @@ def yardstick(target: Target, case: Case, backend: Backend, arena: Arena) -> tup
     Raises:
         CouldNotCheck: The oracle fails; or there is none, and the target raises on contiguous copies too.
     """
-    case = prepared(target, case)
+    case, target = prepared(target, case), beside(target, backend)
     contents = dense_values(case, backend.device)
     run = Trial(target, case, frozenset(case.views), contents, backend, arena).run(FIRST)
     if target.oracle is None:

@@ -20,7 +20,7 @@ from kcheck.findings import Kind
 from kcheck.layout import Dim, Layout
 from kcheck.protocol import Judgement
 from kcheck.target import Target
-from kcheck.worker.backends.base import Frame, Launch, ProgramOrder, Region, Watch
+from kcheck.worker.backends.base import PLAIN, Conditions, Frame, Launch, ProgramOrder, Region, Watch
 from kcheck.worker.judge import Judge
 
 
@@ -41,6 +41,7 @@ class TorchOnly:
         spans: Sequence[tuple[int, int]] = (),
         decoy_seed: int = 0,
         order: ProgramOrder = "forward",
+        conditions: Conditions = PLAIN,
     ) -> Iterator[Watch]:
         self.order = order
         yield Watch(launches=[])
@@ -312,7 +313,7 @@ def test_a_launch_is_counted() -> None:
 
 
 def test_a_fault_of_kcheck_itself_is_never_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kcheck.document import case_to_json
+    from kcheck.document import case_text
     from kcheck.worker import serve
 
     def fail(*_: object) -> None:
@@ -320,7 +321,7 @@ def test_a_fault_of_kcheck_itself_is_never_a_finding(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("kcheck.worker.judge.value_findings", fail)
     case = Case(out=Tensor("float32", DENSE, role=Role.OUTPUT), x=Tensor("float32", DENSE))
-    request = {"case": case_to_json(case), "target": "t", "dense": [], "cuda_graph": False}
+    request = {"case": case_text(case), "target": "t", "dense": [], "cuda_graph": False}
     judgement = serve._answer(Judge(BACKEND), {"t": make(double, double_oracle, outputs=["out"])}, request)
     assert judgement.verdict is CaseVerdict.COULD_NOT_CHECK
     assert "internal error of kcheck, ZeroDivisionError" in judgement.reason

@@ -1,0 +1,43 @@
+"""What stands in every emitted test: where it runs, seeded values, decoys."""
+
+NAMES = frozenset({"torch", "os", "GUARD", "DECOYS", "DEVICE", "hashed", "floats", "decoys", "dense"})
+HEAD = """
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported
+"""
+CONSTANTS = """
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+GUARD = {guard}  # elements around every tensor's memory
+DECOYS = {decoys}  # seed of what lies there
+"""
+HASHED = '''
+def hashed(seed, count):
+    """32 bits for each of `count` elements, the same on every machine."""
+
+    def mix(x):  # "lowbias32", https://nullprogram.com/blog/2018/07/31/
+        x = x & 0xFFFFFFFF
+        x = ((x ^ (x >> 16)) * 0x7FEB352D) & 0xFFFFFFFF
+        x = ((x ^ (x >> 15)) * 0x846CA68B) & 0xFFFFFFFF
+        return x ^ (x >> 16)
+
+    return mix(mix(torch.arange(count) + (0x9E3779B9 * seed & 0xFFFFFFFF)) ^ mix(seed))
+'''
+FLOATS = '''
+def floats(bits, digits, exponent=0):
+    """Numbers in [-2**exponent, 2**exponent), exact with `digits` bits of mantissa."""
+    k = (bits >> (31 - digits)) - (1 << digits)
+    return k.double() * 2.0 ** (exponent - digits)
+'''
+DECOYS = '''
+def decoys(count, dtype, low=0, high=0, device=DEVICE):
+    """Memory of `count` elements between guards, full of valid but wrong values."""
+    bits = hashed(DECOYS, count + 2 * GUARD)
+    if dtype.is_floating_point:
+        return (bits / 2**31 - 1).to(dtype).to(device)
+    return (low + bits % (high - low + 1)).to(dtype).to(device)
+'''
+DENSE = '''
+def dense(x):
+    """A contiguous copy, for the reference."""
+    return x.clone(memory_format=torch.contiguous_format)
+'''

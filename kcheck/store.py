@@ -54,6 +54,7 @@ class Store:
         self._given = root
         self.root = root.absolute()  # a target may change the current directory
         self._running: dict[Path, FileIO] = {}
+        self._noted: dict[Path, int] = {}  # bytes of these files
         self._suffix = ""  # of files that no other process may write to meanwhile
 
     @property
@@ -137,14 +138,17 @@ class Store:
                 raise UsageError(f"cannot write {path}: {error.strerror}") from None
         head = json.dumps({"schema": FINDING_SCHEMA, "target": spec})
         text = f'{head[:-1]}, "case": {case_text(case)}}}'.encode()
-        os.pwrite(self._running[path].fileno(), text, 0)
-        self._running[path].truncate(len(text))
+        # Spaces cover the rest of a longer case before it: a second system call would cost as much as the first.
+        size = max(self._noted.get(path, 0), len(text))
+        os.pwrite(self._running[path].fileno(), text.ljust(size), 0)
+        self._noted[path] = size
 
     def idle(self) -> None:
         """No case is running any more."""
         for file in self._running.values():
             file.close()
         self._running.clear()
+        self._noted.clear()
         for waiting in (False, True):
             self._note(waiting=waiting).unlink(missing_ok=True)
 

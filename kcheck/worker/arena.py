@@ -10,14 +10,16 @@ from __future__ import annotations
 import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Literal
 
 import torch
 
-from kcheck.case import Case, DTypeValue, Role, Value, View
+from kcheck.case import Case, Role, View
 from kcheck.dtypes import DType, dtype_named
 from kcheck.errors import CouldNotCheck
 from kcheck.layout import Layout
+from kcheck.worker.exact import wild_value
 from kcheck.worker.values import floats, hashed, torch_dtype, values
 
 ALIGNMENT = 256  # bytes; torch's CUDA allocator gives no less
@@ -26,6 +28,7 @@ SPARSE_BYTES = 1 << 28  # from this size on a backing is reserved, not filled
 MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 MOST_ELEMENTS = 1 << 29  # of one view; values are made as int64
 DECOY_SEED = 0xDEC0
+WILD = 2  # in place of a set of decoys
 DECOY_BYTES = 1 << 16  # made at once; most cases need no more
 DECOY_KINDS = 64  # kept
 
@@ -35,14 +38,24 @@ class Style:
     """What must not matter, and so differs between two runs of a case.
 
     Attributes:
-        decoys: 0 or 1: which of two sets of decoys lies in gaps and red zones.
+        decoys: 0 or 1: which of two sets of decoys lies in gaps and red zones; `WILD`: values that lead far away.
         poison: Byte that outputs and scratch are filled with before the run.
         only: The one backing that `decoys` is for; the others have set 0. ``""``: all.
+        dead: 0, 1 or 2: what lies in elements that the target calls dead; 2 is NaN.
+        dead_only: The one view that `dead` is for; the others have 0. ``""``: all.
+        undefined: What lanes hold that a kernel masks off without ``other``, where the backend can choose.
+        stale: Reads that race yield what was there before the launch, where the backend can choose.
+        undefined_at: The one line that `undefined` is for, as ``(file, line)``. None: all.
     """
 
     decoys: int = 0
     poison: int = 0xA5
     only: str = ""
+    dead: int = 0
+    dead_only: str = ""
+    undefined: Literal["zero", "wild"] = "zero"
+    undefined_at: tuple[str, int] | None = None
+    stale: bool = False
 
     def decoys_of(self, backing: str) -> int:
         """Which set of decoys lies around the views of a backing."""
@@ -137,25 +150,12 @@ def dense_values(case: Case, device: str = "cpu") -> dict[str, torch.Tensor]:
     for name, view in case.views.items():
         if view.layout.numel > MOST_ELEMENTS:
             raise CouldNotCheck(f"{name} has {view.layout.numel:,} elements; kcheck fills at most {MOST_ELEMENTS:,}")
+        if view.role is Role.OUTPUT:  # nobody sees what was there: a run starts with poison
+            made[name] = torch.zeros(view.layout.shape, dtype=torch_dtype(view.dtype), device=device)
+            continue
         compact = tuple(min(dim.size, 1) if dim.expanded else dim.size for dim in view.layout.dims)
         made[name] = values(view.fill, view.dtype, compact, device).expand(view.layout.shape).contiguous()
     return made
-
-
-def resolve(value: Value, name: str, tensors: Mapping[str, torch.Tensor]) -> Any:
-    """An argument with its views replaced by tensors and its data types by torch's."""
-    if isinstance(value, View):
-        return tensors[name]
-    if isinstance(value, DTypeValue):
-        return torch_dtype(value.name)
-    if isinstance(value, (list, tuple)):
-        return type(value)(resolve(item, f"{name}[{i}]", tensors) for i, item in enumerate(value))
-    return value
-
-
-def arguments(case: Case, tensors: Mapping[str, torch.Tensor]) -> dict[str, Any]:
-    """All arguments of a case over these tensors (by path)."""
-    return {name: resolve(value, name, tensors) for name, value in case.args.items()}
 
 
 class Arena:
@@ -169,6 +169,7 @@ class Arena:
         self.device = device
         self._buffer = torch.empty(0, dtype=torch.uint8, device=device)
         self._decoys: dict[tuple[str, int, int, int], torch.Tensor] = {}
+        self._kept: Placement | None = None  # the last one: the runs of a case differ in what lies there, not where
 
     def place(
         self, case: Case, contents: Mapping[str, torch.Tensor], style: Style, dense: frozenset[str] = frozenset()
@@ -186,14 +187,18 @@ class Arena:
         """
         layouts = {n: Layout.contiguous(v.layout.shape) if n in dense else v.layout for n, v in case.views.items()}
         homes = {n: f"{n} (dense)" if n in dense else v.backing for n, v in case.views.items()}
-        slots, buffer = self._allot(case, layouts, homes)
-        placement = Placement(case, layouts, homes, slots, buffer)
+        if self._kept is not None and self._kept.case is case and self._kept.homes == homes:
+            slots, buffer, writable = self._kept.slots, self._kept.buffer, self._kept.writable
+        else:
+            (slots, buffer), writable = self._allot(case, layouts, homes), None
+        placement = Placement(case, layouts, homes, slots, buffer, writable=writable)
         for name, view in case.views.items():
             typed = slots[homes[name]].memory.view(torch_dtype(view.dtype))
             placement.tensors[name] = typed.as_strided(
                 layouts[name].shape, layouts[name].strides, typed.storage_offset() + layouts[name].first
             )
         self.refill(placement, contents, style)
+        self._kept = None if any(slot.sparse for slot in slots.values()) else placement
         return placement
 
     def _allot(
@@ -231,11 +236,14 @@ class Arena:
     def refill(self, placement: Placement, contents: Mapping[str, torch.Tensor], style: Style) -> None:
         """Fill the memory of a placement, as before its first run."""
         views = placement.case.views
+        guarded, decoys = [], []
         for name, slot in placement.slots.items():
             if not slot.sparse:
-                guarded = placement.buffer[slot.guarded]
                 view = views[placement.views_of(name)[0]]
-                guarded.copy_(self._decoy_bytes(view, guarded.numel(), style.decoys_of(name)))
+                guarded.append(placement.buffer[slot.guarded])
+                decoys.append(self._decoy_bytes(view, guarded[-1].numel(), style.decoys_of(name)))
+        if guarded:
+            torch._foreach_copy_(guarded, decoys)  # one kernel on a GPU
         for name, view in views.items():
             tensor, layout = placement.tensors[name], placement.layouts[name]
             if view.role in (Role.OUTPUT, Role.SCRATCH):
@@ -243,11 +251,15 @@ class Arena:
             else:
                 _distinct(tensor, layout).copy_(_distinct(contents[name], layout))
         placement.before = placement.buffer.clone()
-        placement.writable = _writable_bytes(placement)
+        if placement.writable is None:
+            placement.writable = _writable_bytes(placement)
 
     def _decoy_bytes(self, view: View, nbytes: int, which: int) -> torch.Tensor:
         """Decoys for a view's backing, made once for each data type and range."""
-        low, high = _decoy_range(view)
+        if which == WILD:
+            value = torch.tensor([wild_value(view)]).to(torch_dtype(view.dtype)).to(self.device)
+            return value.view(torch.uint8).repeat(-(-nbytes // value.element_size()))[:nbytes]
+        low, high = decoy_range(view)
         key = (view.dtype, low, high, which)
         made = self._decoys.get(key)
         if made is None or made.numel() < nbytes:
@@ -307,23 +319,29 @@ def decoy_bytes(
     return typed.view(torch.uint8)[:nbytes]
 
 
-def _decoy_range(view: View) -> tuple[int, int]:
-    """Values that look valid where this view's do."""
-    if view.bound is not None:
-        return 0, max(view.bound - 1, 0)
+def decoy_range(view: View) -> tuple[int, int]:
+    """Values that look valid where this view's do: a power of two of them, so that cases can share decoys."""
     fill = view.fill
-    if fill.kind == "hashed":
-        return fill.low, fill.high
-    numbers = [int(value) for value in fill.values] or [0]
-    return min(numbers), max(numbers)
+    if view.bound is not None:
+        low, high = 0, max(view.bound - 1, 0)
+    elif fill.kind == "hashed":
+        low, high = fill.low, fill.high
+    else:
+        numbers = [int(value) for value in fill.values] or [0]
+        low, high = min(numbers), max(numbers)
+    return low, low + (1 << (high - low + 1).bit_length() - 1) - 1
 
 
 def poison(tensor: torch.Tensor, byte: int) -> None:
     """Fill every byte of a view's elements."""
     if tensor.dtype == torch.bool:  # 0 and 1 are the only valid bytes
         byte &= 1
-    pattern = torch.full((tensor.element_size(),), byte, dtype=torch.uint8, device=tensor.device)
-    tensor.copy_(pattern.view(tensor.dtype).reshape(()).expand(tensor.shape))
+    tensor.copy_(_poisoned_element(tensor.dtype, byte, tensor.device).expand(tensor.shape))
+
+
+@lru_cache(maxsize=64)
+def _poisoned_element(dtype: torch.dtype, byte: int, device: torch.device) -> torch.Tensor:
+    return torch.full((dtype.itemsize,), byte, dtype=torch.uint8, device=device).view(dtype).reshape(())
 
 
 def _distinct(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:

@@ -62,11 +62,11 @@ class Precise:
 
     Attributes:
         value: The result in float64.
-        move: How far it moves when the inputs move by a rounding error; of the same shape.
+        move: How far it moves when the inputs move by a rounding error; of the same shape. None: not worked out.
     """
 
     value: torch.Tensor
-    move: torch.Tensor
+    move: torch.Tensor | None = None
 
 
 def wrong_elements(
@@ -97,8 +97,24 @@ def wrong_elements(
     error = error[error.isfinite()]
     if error.numel():
         allowed = allowed.clamp(min=ORACLE_ERROR_FACTOR * float(error.max()))
-    allowed = torch.maximum(allowed, SUMMATION_FACTOR * row_scale(precise.move))
+    if precise.move is not None:
+        allowed = torch.maximum(allowed, SUMMATION_FACTOR * row_scale(precise.move))
     return ~(_close(a, e, allowed) | _close(a, p, allowed)), allowed
+
+
+def is_right(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> bool:
+    """Whether no element is wrong by `wrong_elements`, found out at once where that needs few operations.
+
+    False may mean that it is not known yet.
+    """
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        return False
+    if torch.equal(*(tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (actual, expected))):
+        return True
+    if tolerance.exact or actual.dtype not in TOLERANCES:
+        return False
+    rtol, atol = tolerance.of(actual.dtype)
+    return torch.allclose(actual.double(), expected.double(), rtol=rtol, atol=atol, equal_nan=True)
 
 
 def row_scale(values: torch.Tensor) -> torch.Tensor:
@@ -124,7 +140,8 @@ def differ(a: torch.Tensor, b: torch.Tensor, tolerance: Tolerance, precise: Prec
         return wrong
     rtol, _ = tolerance.of(a.dtype)
     x, y = a.double(), b.double()
-    lost = row_scale(precise.move) if precise is not None else rtol * row_scale(y)
+    move = None if precise is None else precise.move
+    lost = rtol * row_scale(y) if move is None else row_scale(move)
     return wrong & ~_close(x, y, torch.maximum(allowed, SUMMATION_FACTOR * lost))
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import linecache
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+from kcheck.backend_spec import VIEWCHECK
 from kcheck.case import Case
 from kcheck.errors import CouldNotCheck, SpecError
 from kcheck.events import CaseVerdict
 from kcheck.findings import Finding, Kind
+from kcheck.objects import argument_of
 from kcheck.protocol import Judgement
-from kcheck.target import Target
+from kcheck.target import GRAD_OUTPUT, Target
 from kcheck.worker import checks
 from kcheck.worker.arena import Arena, dense_values
 from kcheck.worker.backends.base import (
@@ -26,10 +31,17 @@ from kcheck.worker.backends.base import (
     OutOfMemory,
     Unsupported,
 )
+from kcheck.worker.configs import beside, each_config
+from kcheck.worker.dead import dead_masks
+from kcheck.worker.dead_reads import dead_findings
 from kcheck.worker.graphs import graph_findings
+from kcheck.worker.hazards import explained, hazard_findings
+from kcheck.worker.host import on_host
 from kcheck.worker.reference import identical, value_findings
 from kcheck.worker.run import Observation, user_frame
+from kcheck.worker.sharing import prepared
 from kcheck.worker.trial import FIRST, SECOND, Trial
+from kcheck.worker.wild import wild_findings
 
 # Exceptions by which a wrapper declines arguments (torch's own checks raise RuntimeError).
 REJECTIONS = (ValueError, TypeError, NotImplementedError, AssertionError, RuntimeError)
@@ -46,10 +58,14 @@ class Judge:
 
     Args:
         backend: Where kernels run.
+
+    Attributes:
+        wild: Runs every case a third time, with wild values: the view check of ``kcheck sanitize``.
     """
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
+        self.wild = backend.name == VIEWCHECK
         self.arena = Arena(backend.device)
         self._judged: Counter[str] = Counter()
 
@@ -66,13 +82,17 @@ class Judge:
         """
         began = time.perf_counter()
         try:
-            case = case.with_roles(target.roles)
+            case = prepared(target, case)
             _bind(target, case)
-            trial = Trial(target, case, dense, dense_values(case, self.backend.device), self.backend, self.arena)
+            target = beside(target, self.backend)
+            contents = on_host(case, dense_values(case, self.backend.device))
+            trial = Trial(target, case, dense, contents, self.backend, self.arena)
+            if target.dead:
+                trial.dead = dead_masks(target, case, contents)
             if self.backend.device == "cuda" and self._judged[target.name] % NAMED_EVERY == 0:
                 trial.named = target.named
             self._judged[target.name] += 1
-            judgement = _try(trial)
+            judgement = each_config(trial, lambda trial: _try(trial, self.wild))
             if cuda_graph and judgement.verdict is CaseVerdict.MATCH and not judgement.exempt:
                 found = tuple(graph_findings(trial))
                 judgement = replace(judgement, findings=found, verdict=CaseVerdict.FINDINGS) if found else judgement
@@ -83,7 +103,7 @@ class Judge:
         return replace(judgement, seconds=seconds, compiles=compiles)
 
 
-def _try(trial: Trial) -> Judgement:
+def _try(trial: Trial, wild: bool) -> Judgement:
     first = trial.run(FIRST)
     trial.layouts = first.placement.layouts
     if first.error is not None:
@@ -92,21 +112,54 @@ def _try(trial: Trial) -> Judgement:
     disturbed = checks.disturbance_findings(
         trial.target, trial.case, first.placement, first.watch.faults, first.watch.launches
     )
-    second = trial.run(SECOND, "reverse")
+    faults = first.watch.faults
+    second = trial.run(SECOND, "reverse", frozenset((f.frame.file, f.frame.line, f.program) for f in faults))
     if second.error is not None:
         return _failed(trial, second, second.error)
-    return _compared(trial, first, second, disturbed)
+    if first.watch.partial or second.watch.partial:
+        judgement = _sampled(trial, first, second)
+    else:
+        judgement = compared(trial, first, second, disturbed)
+    return _with_wild(trial, first, judgement) if wild else judgement
 
 
-def _compared(trial: Trial, first: Observation, second: Observation, disturbed: list[Finding]) -> Judgement:
+def _with_wild(trial: Trial, first: Observation, judgement: Judgement) -> Judgement:
+    """The judgement with what a third run adds."""
+    found, problem = wild_findings(trial, first, list(judgement.findings))
+    verdict = CaseVerdict.FINDINGS if found else CaseVerdict.COULD_NOT_CHECK if problem else judgement.verdict
+    findings = tuple(sorted(found, key=lambda f: f.severity.rank))
+    return replace(judgement, verdict=verdict, reason=judgement.reason or problem, findings=findings)
+
+
+def _sampled(trial: Trial, first: Observation, second: Observation) -> Judgement:
+    """Not all programs ran: only accesses can be judged, and nothing shows that a stray one has no effect."""
+    faults = checks.merged_faults((first.watch, second.watch))
+    memory = checks.memory_findings(trial.case, trial.layouts, faults, effect=True)
+    hazards, _ = hazard_findings(trial, first, second, memory, [])
+    found = (*checks.with_paths(trial.case, explained(memory, hazards), second.watch), *hazards)
+    gaps = [*first.watch.gaps, *second.watch.gaps]
+    verdict = CaseVerdict.COULD_NOT_CHECK if gaps else CaseVerdict.MATCH
+    return Judgement(
+        CaseVerdict.FINDINGS if found else verdict,
+        reason=gaps[0] if gaps else "",
+        findings=found,
+        launches=_launches(first),
+        partial=first.watch.partial,
+    )
+
+
+def compared(trial: Trial, first: Observation, second: Observation, disturbed: list[Finding]) -> Judgement:
     """Both runs returned: hold their results against each other and against the oracle."""
-    trial.unwritten = checks.unwritten(first, second, (FIRST.poison, SECOND.poison))
+    trial.unwritten = checks.unwritten(trial.case, first, second, (FIRST.poison, SECOND.poison))
     agree = first.outputs.keys() == second.outputs.keys() and all(
         identical(first.outputs[n], second.outputs[n], trial.unwritten.get(n)) for n in first.outputs
     )
-    constant, wrong = value_findings(trial, first, second, agree)
+    dead = dead_findings(trial, first, agree) if trial.dead else []
+    constant, wrong = value_findings(trial, first, second, agree or bool(dead))
     faults = checks.merged_faults((first.watch, second.watch))
     memory = checks.memory_findings(trial.case, trial.layouts, faults, effect=bool(wrong) or not agree)
+    hazards, wrong = hazard_findings(trial, first, second, memory, wrong)
+    memory = checks.with_paths(trial.case, explained(memory, hazards), second.watch)
     memory += [f for f in disturbed if f.kind is not Kind.INPUT_MUTATED]
     grave = next((f for f in memory if f.severity.rank == 0), None)
     if grave is not None and wrong:  # a wrong value is a symptom of the wrong access, not a second bug
@@ -114,7 +167,8 @@ def _compared(trial: Trial, first: Observation, second: Observation, disturbed: 
         wrong = []
     found = memory + [f for f in disturbed if f.kind is Kind.INPUT_MUTATED]
     found += checks.unwritten_findings(trial.target, trial.case, trial.layouts, trial.unwritten, first.watch.launches)
-    found += wrong
+    found += hazards
+    found += dead or wrong  # a wrong value is a symptom there, too
     gaps = [*first.watch.gaps, *second.watch.gaps]
     verdict = CaseVerdict.COULD_NOT_CHECK if gaps else CaseVerdict.MATCH
     return Judgement(
@@ -130,11 +184,13 @@ def _compared(trial: Trial, first: Observation, second: Observation, disturbed: 
 def _failed(trial: Trial, run: Observation, error: BaseException) -> Judgement:
     """The target raised: a rejection, a finding, or nothing that can be judged."""
     memory = tuple(checks.memory_findings(trial.case, run.placement.layouts, run.watch.faults, effect=True))
+    if run.watch.partial and not memory:
+        return Judgement(CaseVerdict.COULD_NOT_CHECK, next(iter(run.watch.partial.values())), launches=_launches(run))
     if isinstance(error, (Unsupported, OutOfMemory)):
         reason = f"{error.frame.file}:{error.frame.line}: {error.reason}" if error.frame else error.reason
         verdict = CaseVerdict.FINDINGS if memory else CaseVerdict.COULD_NOT_CHECK
         return Judgement(verdict, reason, memory, _launches(run))
-    if isinstance(error, REJECTIONS) and not run.watch.launches:
+    if isinstance(error, REJECTIONS) and len(run.watch.launches) == run.forward and not memory:
         return _rejected(trial, error)
     own = () if memory else (_error_finding(trial.target, run, error),)
     fatal = isinstance(error, ContextLost)
@@ -149,7 +205,7 @@ def _rejected(trial: Trial, error: BaseException) -> Judgement:
     owed = [
         name
         for name, view in trial.case.views.items()
-        if about_layout and view.kinds & trial.target.must_accept.get(name.partition("[")[0], frozenset())
+        if about_layout and view.kinds & trial.target.must_accept.get(argument_of(name), frozenset())
     ]
     if not owed:
         return Judgement(CaseVerdict.REJECTED, quote, layout_rejected=about_layout)
@@ -169,13 +225,24 @@ def _bind(target: Target, case: Case) -> None:
     Raises:
         SpecError: It has others.
     """
+    names = dict(case.args)
+    if target.grad and names.pop(GRAD_OUTPUT, None) is None:
+        raise SpecError(
+            f"{target.file}:{target.line}: {target.name} has gradients, but the case has no {GRAD_OUTPUT}; draw the "
+            "tensor that goes into the backward pass, of the shape that is returned"
+        )
     try:
-        inspect.signature(target.function).bind(**case.args)
+        _signature(target.function).bind(**names)
     except TypeError as error:
         raise SpecError(
             f"{target.file}:{target.line}: the case's arguments ({', '.join(case.args)}) do not fit "
             f"{target.name}({', '.join(target.parameters)}): {error}"
         ) from None
+
+
+@functools.lru_cache(maxsize=256)
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
 
 
 def _launches(run: Observation) -> dict[str, int]:

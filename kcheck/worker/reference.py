@@ -10,7 +10,7 @@ import torch
 from kcheck.findings import Finding, Kind, Mismatch
 from kcheck.worker import checks, oracle
 from kcheck.worker.arena import Style
-from kcheck.worker.compare import Precise, Tolerance, describe, differ, wrong_elements
+from kcheck.worker.compare import Precise, Tolerance, describe, differ, is_right, wrong_elements
 from kcheck.worker.run import Observation
 from kcheck.worker.trial import FIRST, SECOND, Trial
 
@@ -74,7 +74,7 @@ def _variance(trial: Trial, first: Observation) -> list[Finding]:
     dense = trial.run_dense()
     if dense.error is not None:
         return []
-    wrong = _as_wrong(_changes(trial, dense, first))
+    wrong = _as_wrong(changed_elements(trial, dense, first))
     says = "differs from its own result on contiguous copies of the same values"
     return _findings(trial, first, Kind.LAYOUT_VARIANCE, says, wrong, first.outputs, dense.outputs, "contiguous copy")
 
@@ -90,12 +90,12 @@ def _unstable(
     if trial.target.deterministic:
         wrong = _wrong(trial, second.outputs, first.outputs, Tolerance(exact=True))
     elif trial.target.oracle is not None:
-        changes = _changes(trial, first, second)  # a run just inside the tolerance and one just outside agree
+        changes = changed_elements(trial, first, second)  # a run just inside the tolerance and one just outside agree
         found = _wrong(trial, second.outputs, right, trial.tolerance)
         wrong = {name: (mask & changes[name], allowed) for name, (mask, allowed) in found.items() if name in changes}
         wrong = {name: pair for name, pair in wrong.items() if bool(pair[0].any())}
     else:
-        wrong = _as_wrong(_changes(trial, first, second))
+        wrong = _as_wrong(changed_elements(trial, first, second))
     if not wrong:
         return []
     kind, cause = _cause(trial, first, next(iter(wrong)))
@@ -112,16 +112,20 @@ def _stray_read(trial: Trial, first: Observation, second: Observation, mismatch:
         second: Its second run.
         mismatch: How the first run differs from the reference, if it does.
     """
-    if not _changes(trial, first, second):
+    if not changed_elements(trial, first, second):
         return []
     other = Style(SECOND.decoys, FIRST.poison)
-    changes = _changes(trial, first, trial.run(other))
+    changes = changed_elements(trial, first, trial.run(other))
     # It counts only if repeats with the same decoys agree.
-    if not changes or _changes(trial, first, trial.run(FIRST)) or not _changes(trial, first, trial.run(other)):
+    if (
+        not changes
+        or changed_elements(trial, first, trial.run(FIRST))
+        or not changed_elements(trial, first, trial.run(other))
+    ):
         return []
     name, mask = next(iter(changes.items()))
     backings = sorted({first.placement.homes[view] for view in trial.case.views})
-    alone = (b for b in backings if _changes(trial, first, trial.run(replace(other, only=b))))
+    alone = (b for b in backings if changed_elements(trial, first, trial.run(replace(other, only=b))))
     argument = next(iter(first.placement.views_of(next(alone, ""))), "")
     around = f"around the view of {argument}" if argument else "around the views"
     finding = Finding(
@@ -136,9 +140,9 @@ def _stray_read(trial: Trial, first: Observation, second: Observation, mismatch:
 
 def _uninitialised(trial: Trial, first: Observation, second: Observation, found: list[Finding]) -> list[Finding]:
     """Wrong values that change with the poison alone: what was there before the run has come through."""
-    if not found or not _changes(trial, first, second):
+    if not found or not changed_elements(trial, first, second):
         return found
-    if not _changes(trial, first, trial.run(Style(FIRST.decoys, SECOND.poison))) or _changes(
+    if not changed_elements(trial, first, trial.run(Style(FIRST.decoys, SECOND.poison))) or changed_elements(
         trial, first, trial.run(FIRST)
     ):
         return found
@@ -146,7 +150,7 @@ def _uninitialised(trial: Trial, first: Observation, second: Observation, found:
     return [replace(f, kind=Kind.UNINITIALIZED_READ, message=f"{f.argument} {says}") for f in found]
 
 
-def _changes(trial: Trial, first: Observation, other: Observation) -> dict[str, torch.Tensor]:
+def changed_elements(trial: Trial, first: Observation, other: Observation) -> dict[str, torch.Tensor]:
     """Results that differ between two runs by more than rounding, as masks of their elements."""
     found = {}
     for name, value in first.outputs.items():
@@ -156,7 +160,7 @@ def _changes(trial: Trial, first: Observation, other: Observation) -> dict[str, 
             continue
         mask = differ(again, value, trial.tolerance)
         if trial.tolerance.adaptive and bool(mask.any()):
-            mask = differ(again, value, trial.tolerance, _precise(trial, first.outputs).get(name))
+            mask = differ(again, value, trial.tolerance, _moved(trial, first.outputs).get(name))
         if name in trial.unwritten:
             mask &= ~trial.unwritten[name]
         if bool(mask.any()):
@@ -191,33 +195,48 @@ def _wrong(
 ) -> Wrong:
     """Wrong elements by output; elements never written are another check's business.
 
-    The oracle runs in float64 only where torch.testing's tolerance is exceeded.
+    What costs more oracle calls is asked only while an element is still wrong: torch.testing's tolerance, then the
+    oracle's error against float64, then what rounding can do.
     """
     found: Wrong = {}
     for name in right.keys() & outputs.keys():
-        written = ~trial.unwritten[name] if name in trial.unwritten else torch.tensor(True)
-        wrong, allowed = wrong_elements(outputs[name], right[name], tolerance)
-        if tolerance.adaptive and bool((wrong & written).any()):
-            wrong, allowed = wrong_elements(outputs[name], right[name], tolerance, _precise(trial, outputs).get(name))
-        if bool((wrong & written).any()):
-            found[name] = (wrong & written, allowed)
+        if is_right(outputs[name], right[name], tolerance):  # most are
+            continue
+        for ask in (None, _precise, _moved) if tolerance.adaptive else (None,):
+            precise = ask(trial, outputs).get(name) if ask is not None else None
+            if ask is not None and precise is None:
+                break
+            wrong, allowed = wrong_elements(outputs[name], right[name], tolerance, precise)
+            if name in trial.unwritten:
+                wrong &= ~trial.unwritten[name]
+            if not bool(wrong.any()):
+                found.pop(name, None)
+                break
+            found[name] = wrong, allowed
     return found
 
 
 def _precise(trial: Trial, outputs: Mapping[str, torch.Tensor]) -> Mapping[str, Precise]:
     """The oracle's word in float64 by output, worked out once for a trial; empty without an oracle that runs so."""
     if trial.precise is None:
-        values: Mapping[str, torch.Tensor] = {}
+        trial.precise = {}
         if trial.target.oracle is not None:
             returned = _returned(outputs)
-            values = oracle.expected_precise(trial.target, trial.case, trial.contents, returned) or {}
-        moves = oracle.sensitivity(trial.target, trial.case, trial.contents, values) if values else {}
-        trial.precise = {
-            name: Precise(values[name], move)
-            for name, move in moves.items()
-            if name in outputs and values[name].shape == outputs[name].shape
-        }
-    return trial.precise
+            trial.precise = oracle.expected_precise(trial.target, trial.case, trial.contents, returned) or {}
+    return {
+        name: Precise(value)
+        for name, value in trial.precise.items()
+        if value.dtype.is_floating_point and name in outputs and value.shape == outputs[name].shape
+    }
+
+
+def _moved(trial: Trial, outputs: Mapping[str, torch.Tensor]) -> Mapping[str, Precise]:
+    """The same, with how far rounding can move it: several calls of the oracle, once for a trial."""
+    precise = _precise(trial, outputs)
+    if trial.moves is None:
+        values = trial.precise or {}
+        trial.moves = oracle.sensitivity(trial.target, trial.case, trial.contents, values) if values else {}
+    return {name: replace(one, move=trial.moves[name]) for name, one in precise.items()}
 
 
 def _findings(
@@ -250,9 +269,7 @@ def identical(a: torch.Tensor | None, b: torch.Tensor | None, unwritten: torch.T
     """The same bits in every element that was written."""
     if a is None or b is None or a.shape != b.shape or a.dtype != b.dtype:
         return a is b
-    differ = _differing_bits(a, b)
-    return not bool((differ if unwritten is None else differ & ~unwritten).any())
-
-
-def _differing_bits(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return (checks.raw_bytes(a) != checks.raw_bytes(b)).any(-1)
+    if unwritten is None:
+        return torch.equal(checks.raw_bytes(a), checks.raw_bytes(b))
+    differ = (checks.raw_bytes(a) != checks.raw_bytes(b)).any(-1)
+    return not bool((differ & ~unwritten).any())

@@ -77,6 +77,11 @@ def values(fill: Fill, dtype_name: str, shape: tuple[int, ...], device: torch.de
     count = 1
     for size in shape:
         count *= size
+    if dtype.is_float and str(device).startswith("cuda"):
+        from kcheck.worker.hash_kernel import FLOATS, floats_on_gpu
+
+        if target in FLOATS:
+            return floats_on_gpu(fill.seed, count, target, dtype.digits, fill.exponent, device).reshape(shape)
     bits = hashed(fill.seed, 0, count, device)
     if dtype.is_float:
         return floats(bits, dtype, fill.exponent).reshape(shape)

@@ -32,7 +32,7 @@ layers: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # On a machine with a GPU, in an environment that has torch with CUDA: make gpu PYTHON=python3
 gpu:

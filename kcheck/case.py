@@ -15,6 +15,7 @@ from kcheck.dtypes import dtype_named
 from kcheck.errors import InvalidDocument
 from kcheck.fill import Fill
 from kcheck.layout import Layout, LayoutKind
+from kcheck.objects import EnumValue, GeneratorValue, ObjectValue, argument_of, map_leaves, remade, settled
 
 
 class Role(enum.StrEnum):
@@ -24,12 +25,13 @@ class Role(enum.StrEnum):
     INDEX = "index"  # integers that address something
     OUTPUT = "output"  # every element gets written
     INOUT = "inout"  # elements not written keep their value
+    CONSUMED = "consumed"  # an input that may be overwritten, with anything
     SCRATCH = "scratch"  # may be written, is never judged
 
     @property
     def writable(self) -> bool:
         """Whether the kernel may write the argument."""
-        return self in (Role.OUTPUT, Role.INOUT, Role.SCRATCH)
+        return self in (Role.OUTPUT, Role.INOUT, Role.CONSUMED, Role.SCRATCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class View:
         fill: Values of the view's elements.
         role: What the argument is for.
         bound: Index arguments: values address [0, bound), so that a decoy looks valid. None: not known.
+        host: It lies in host memory, whatever the device.
     """
 
     backing: str
@@ -74,6 +77,7 @@ class View:
     fill: Fill = field(default_factory=Fill)
     role: Role = Role.INPUT
     bound: int | None = None
+    host: bool = False
 
     @property
     def kinds(self) -> frozenset[LayoutKind]:
@@ -108,6 +112,7 @@ class Tensor:
         role: What it is for.
         bound: Index tensors: values address [0, bound).
         memory: Shared with other tensors, or this tensor's own.
+        host: It lies in host memory, whatever the device.
     """
 
     dtype: str
@@ -116,6 +121,7 @@ class Tensor:
     role: Role = Role.INPUT
     bound: int | None = None
     memory: Memory = field(default_factory=Memory)
+    host: bool = False
 
     def __post_init__(self) -> None:
         if self.role not in list(Role):
@@ -129,7 +135,8 @@ class Tensor:
 
 
 Scalar = int | float | bool | str | None
-Value = View | DTypeValue | Scalar | tuple["Value", ...] | list["Value"]
+Leaf = View | DTypeValue | EnumValue | GeneratorValue | Scalar
+Value = Leaf | ObjectValue | tuple["Value", ...] | list["Value"]
 
 
 class Case:
@@ -137,7 +144,7 @@ class Case:
 
     Args:
         **arguments: The target's arguments: tensors drawn by `kcheck.strategies`, numbers, strings, booleans, None,
-            torch data types, and lists and tuples of these.
+            torch data types, members of enumerations, seeded generators, and lists, tuples and dataclasses of these.
 
     Attributes:
         args: Settled arguments by name.
@@ -163,20 +170,15 @@ class Case:
                 drawn[name] = value
                 backing = names.setdefault(value.memory, name)
                 backings.setdefault(backing, Backing(value.dtype, value.layout.backing_numel))
-                return View(backing, value.dtype, value.layout, value.fill, value.role, value.bound)
+                return View(backing, value.dtype, value.layout, value.fill, value.role, value.bound, value.host)
+            if value is None or type(value) in (bool, int, float, str, DTypeValue, GeneratorValue):
+                return value  # type: ignore[no-any-return]
+            held = settled(name, value, settle)
+            if held is not None:
+                return held
             if isinstance(value, (list, tuple)):
                 return type(value)(settle(f"{name}[{i}]", item) for i, item in enumerate(value))
-            if value is None or isinstance(value, (bool, int, float, str, DTypeValue)):
-                return value
-            if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
-                return DTypeValue(str(value).removeprefix("torch."))
-            if hasattr(value, "example"):
-                raise InvalidDocument(f"args.{name}", "is a strategy, not a value: draw(...) it")
-            raise InvalidDocument(
-                f"args.{name}",
-                f"is a {type(value).__name__}; a case holds tensors drawn by kcheck.strategies, numbers, strings, "
-                "booleans, None, data types, and lists and tuples of these",
-            )
+            return _plain(name, value)
 
         args = {name: settle(name, value) for name, value in arguments.items()}
         self._set(args, backings, drawn)
@@ -206,18 +208,15 @@ class Case:
 
     @cached_property
     def views(self) -> Mapping[str, View]:
-        """Every view by its path: ``pool``, or ``caches[1]`` for an entry of a list."""
+        """Every view by its path: ``pool``, ``caches[1]`` for an entry of a list, ``meta.table`` for a field."""
         found: dict[str, View] = {}
 
-        def visit(name: str, value: Value) -> None:
-            if isinstance(value, View):
-                found[name] = value
-            elif isinstance(value, (list, tuple)):
-                for i, item in enumerate(value):
-                    visit(f"{name}[{i}]", item)
+        def note(path: str, leaf: Leaf) -> None:
+            if isinstance(leaf, View):
+                found[path] = leaf
 
         for name, value in self.args.items():
-            visit(name, value)
+            map_leaves(name, value, note, remade)
         return MappingProxyType(found)
 
     @cached_property
@@ -243,7 +242,7 @@ class Case:
         """
 
         def change(name: str, view: View) -> View:
-            role = roles.get(name) or roles.get(name.partition("[")[0])
+            role = roles.get(name) or roles.get(argument_of(name))
             return view if role is None else replace(view, role=role)
 
         return self.map_views(change)
@@ -251,14 +250,26 @@ class Case:
     def map_views(self, change: Callable[[str, View], View]) -> Case:
         """The same case with every view replaced by ``change(path, view)``."""
 
-        def visit(name: str, value: Value) -> Value:
-            if isinstance(value, View):
-                return change(name, value)
-            if isinstance(value, (list, tuple)):
-                return type(value)(visit(f"{name}[{i}]", item) for i, item in enumerate(value))
-            return value
+        def changed(path: str, leaf: Leaf) -> Leaf:
+            return change(path, leaf) if isinstance(leaf, View) else leaf
 
-        return Case.of({name: visit(name, value) for name, value in self.args.items()}, self.backings)
+        return Case.of({n: map_leaves(n, value, changed, remade) for n, value in self.args.items()}, self.backings)
+
+
+def _plain(where: str, value: Any) -> Leaf:
+    if value is None or isinstance(value, (bool, int, float, str, DTypeValue, GeneratorValue)):
+        return value
+    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
+        return DTypeValue(str(value).removeprefix("torch."))
+    if type(value).__name__ == "Generator" and hasattr(value, "initial_seed"):
+        return GeneratorValue(value.initial_seed())
+    if hasattr(value, "example"):
+        raise InvalidDocument(f"args.{where}", "is a strategy, not a value: draw(...) it")
+    raise InvalidDocument(
+        f"args.{where}",
+        f"is a {type(value).__name__}; a case holds tensors drawn by kcheck.strategies, numbers, strings, booleans, "
+        "None, data types, enumerations, seeded generators, and lists, tuples and dataclasses of these",
+    )
 
 
 def _check_view(name: str, view: View, backings: Mapping[str, Backing]) -> None:

@@ -1,4 +1,43 @@
-"""A target: what is tested, with its oracle, the strategy of its cases and the roles of its arguments."""
+"""A target: what is tested, with its oracle, the strategy of its cases and the roles of its arguments.
+
+A function that may work in place, the output being the input in some cases::
+
+    @st.composite
+    def cases(draw):
+        x = draw(ks.tensors((4, draw(ks.dims("columns", max_value=40))), kinds=ks.WRITABLE))
+        out = x if draw(ks.options("in_place", (False, True))) else draw(ks.outputs(x.shape))
+        return kcheck.Case(out=out, x=x)
+
+    @kcheck.target(cases=cases(), oracle=lambda out, x: x * 2, outputs=["out"], aliases={"out": "x"})
+    def double(out, x):
+        torch.mul(x, 2, out=out)
+
+Elements that must not matter: the columns from a row's length on, whatever they hold::
+
+    def tail(x, lengths):
+        return torch.arange(x.shape[1], device=x.device) >= lengths[:, None]
+
+    @st.composite
+    def cases(draw):
+        x = draw(ks.tensors((3, draw(ks.dims("columns", max_value=40)))))
+        return kcheck.Case(x=x, lengths=draw(ks.tensors((3,), "int32", low=0, high=x.shape[1])))
+
+    @kcheck.target(cases=cases(), oracle=lambda x, lengths: x.masked_fill(tail(x, lengths), 0).sum(1), dead={"x": tail})
+    def sums(x, lengths):
+        return torch.where(tail(x, lengths), 0, x).sum(1)
+
+Gradients as results; the case also has the gradient that comes in, in layouts of its own. An operator that keeps its
+results in what it was given says so by `consumed`::
+
+    @st.composite
+    def cases(draw):
+        shape = (draw(ks.dims("rows", max_value=8)), 16)
+        return kcheck.Case(x=draw(ks.tensors(shape)), w=draw(ks.tensors((16,))), grad_output=draw(ks.tensors(shape)))
+
+    @kcheck.target(cases=cases(), oracle=lambda x, w: torch.tanh(x) * w, grad=["x", "w"], consumed=["grad_output"])
+    def scaled_tanh(x, w):
+        return x.tanh() * w
+"""
 
 from __future__ import annotations
 
@@ -16,6 +55,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 RETURNED = "return"  # in place of an argument's name: what the target returns
+GRAD_OUTPUT = "grad_output"  # of a case, beside the arguments: the gradients that go into a backward pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +69,9 @@ class Target:
         kernels: Names of the kernels that must launch.
         named: Those of them that were given as strings: they need not be Triton functions.
         roles: Roles of the arguments that the target declares.
+        grad: Arguments whose gradients are outputs too.
+        aliases: Output → the input that it may be.
+        dead: Argument → function that says which of its elements must not matter.
         unwritten_ok: Outputs that may keep elements unwritten.
         must_accept: Layout kinds, by argument, that the target has no right to reject.
         exact: Compare bits; NaN equals NaN.
@@ -46,6 +89,9 @@ class Target:
     kernels: tuple[str, ...]
     roles: Mapping[str, Role]
     named: tuple[str, ...] = ()
+    grad: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    dead: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     unwritten_ok: frozenset[str] = frozenset()
     must_accept: Mapping[str, frozenset[LayoutKind]] = field(default_factory=dict)
     exact: bool = False
@@ -67,8 +113,8 @@ class Target:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Parameter names of the function."""
-        return tuple(inspect.signature(self.function).parameters)
+        """Names of what a case has: the function's parameters, and ``grad_output`` for a target with gradients."""
+        return (*inspect.signature(self.function).parameters, *([GRAD_OUTPUT] if self.grad else []))
 
 
 def target(
@@ -78,7 +124,11 @@ def target(
     kernels: Sequence[Any] = (),
     outputs: Sequence[str] = (),
     inout: Sequence[str] = (),
+    consumed: Sequence[str] = (),
     scratch: Sequence[str] = (),
+    grad: Sequence[str] = (),
+    aliases: Mapping[str, str] | None = None,
+    dead: Mapping[str, Callable[..., Any]] | None = None,
     unwritten_ok: Sequence[str] = (),
     must_accept: Mapping[str, Iterable[LayoutKind | str]] | None = None,
     exact: bool = False,
@@ -97,7 +147,16 @@ def target(
             nothing about them. Empty: any launch will do.
         outputs: Arguments that the target writes completely.
         inout: Arguments that the target may write in part; elements not written keep their value.
-        scratch: Arguments that may be written and are never judged.
+        consumed: Inputs that the target may overwrite with anything: a saved activation, a gradient reused as buffer.
+        scratch: Arguments that may be written and are never judged; they hold nothing of use before.
+        grad: Arguments whose gradients are outputs too. The case then also has ``grad_output``: the tensor that goes
+            into the backward pass, or a list of one for each returned tensor that requires a gradient; its layout is
+            drawn like any other. torch differentiates the oracle.
+        aliases: Outputs that may be one of the inputs: ``{"out": "x"}`` for a kernel that works in place too. Memory
+            that is shared without a word here is an error of the case, not of the kernel.
+        dead: Elements that must not matter, by argument: ``{"pool": unused_pages}``. The function has the target's
+            parameters, gets dense values as the oracle does, and returns a mask of the argument's shape, True where an
+            element is dead. Runs differ in what lies there (valid-looking values, then NaN).
         unwritten_ok: Outputs that may keep elements unwritten; ``return`` stands for what the target returns.
         must_accept: Layout kinds by argument (``{"x": ["transposed"]}``) that must not be rejected.
         exact: Compare bits; NaN equals NaN.
@@ -116,20 +175,25 @@ def target(
     def decorate(function: Callable[..., Any]) -> Target:
         where = f"{inspect.getsourcefile(function) or '?'}:{function.__code__.co_firstlineno}: target "
         where += repr(name or function.__name__)
-        for option, names in {
-            "outputs": outputs,
-            "inout": inout,
-            "scratch": scratch,
-            "unwritten_ok": unwritten_ok,
-        }.items():
-            if isinstance(names, str):
-                raise TargetLoadError(f"{where}: {option} is the string {names!r}; write {option}=[{names!r}]")
-        roles = dict.fromkeys(outputs, Role.OUTPUT) | dict.fromkeys(inout, Role.INOUT)
-        roles |= dict.fromkeys(scratch, Role.SCRATCH)
+        roles = _roles(
+            where,
+            {
+                Role.OUTPUT: ("outputs", outputs),
+                Role.INOUT: ("inout", inout),
+                Role.CONSUMED: ("consumed", consumed),
+                Role.SCRATCH: ("scratch", scratch),
+            },
+        )
+        _check_strings(where, grad=grad, unwritten_ok=unwritten_ok)
         accepted = {arg: _kinds(kinds, where) for arg, kinds in (must_accept or {}).items()}
-        _check_names(function, [*roles, *accepted, *(name for name in unwritten_ok if name != RETURNED)], where)
-        if len(roles) != len(outputs) + len(inout) + len(scratch):
-            raise TargetLoadError(f"{where}: an argument is named twice among outputs, inout and scratch")
+        _check_names(function, [*roles, *accepted, *(n for n in unwritten_ok if n != RETURNED)], where, bool(grad))
+        _check_names(function, [*grad, *(aliases or {}).values(), *(dead or {})], where)
+        _check_grad(function, grad, roles, where)
+        for output in aliases or {}:
+            if roles.get(output) is not Role.OUTPUT:
+                raise TargetLoadError(f"{where}: aliases: {output!r} is not one of its outputs")
+        for mask in (dead or {}).values():
+            _check_takes(function, mask, "dead mask", where)
         if (rtol is None) != (atol is None):
             raise TargetLoadError(f"{where}: give rtol and atol together, or neither")
         for option, number in {"rtol": rtol, "atol": atol}.items():
@@ -142,7 +206,8 @@ def target(
                 f"{where}: cases is a {type(cases).__name__}; expected a Hypothesis strategy (call the composite: "
                 "cases=cases())"
             )
-        _check_oracle(function, oracle, where)
+        if oracle is not None:
+            _check_takes(function, oracle, "oracle", where)
         return Target(
             function=function,
             cases=cases,
@@ -150,6 +215,9 @@ def target(
             kernels=tuple(kernel_name(kernel) for kernel in kernels),
             roles=roles,
             named=tuple(kernel for kernel in kernels if isinstance(kernel, str)),
+            grad=tuple(grad),
+            aliases=dict(aliases or {}),
+            dead=dict(dead or {}),
             unwritten_ok=frozenset(unwritten_ok),
             must_accept=accepted,
             exact=exact,
@@ -185,27 +253,51 @@ def _kinds(kinds: Iterable[LayoutKind | str], where: str) -> frozenset[LayoutKin
         raise TargetLoadError(f"{where}: must_accept: {error}; kinds are {', '.join(LayoutKind)}") from None
 
 
-def _check_names(function: Callable[..., Any], names: Sequence[str], where: str) -> None:
+def _roles(where: str, named: Mapping[Role, tuple[str, Sequence[str]]]) -> dict[str, Role]:
+    """Roles by argument, from the arguments given for each."""
+    roles: dict[str, Role] = {}
+    for role, (option, names) in named.items():
+        _check_strings(where, **{option: names})
+        for name in names:
+            if name in roles:
+                raise TargetLoadError(f"{where}: {name!r} is both {roles[name].value} and {role.value}; name it once")
+            roles[name] = role
+    return roles
+
+
+def _check_strings(where: str, **options: Sequence[str]) -> None:
+    for option, names in options.items():
+        if isinstance(names, str):
+            raise TargetLoadError(f"{where}: {option} is the string {names!r}; write {option}=[{names!r}]")
+
+
+def _check_names(function: Callable[..., Any], names: Iterable[str], where: str, grad: bool = False) -> None:
     parameters = inspect.signature(function).parameters
     for name in names:
-        if name not in parameters:
+        if name not in parameters and not (grad and name == GRAD_OUTPUT):
             raise TargetLoadError(
                 f"{where}: {name!r} is not a parameter of {function.__name__}({', '.join(parameters)})"
             )
 
 
-def _check_oracle(function: Callable[..., Any], oracle: Callable[..., Any] | None, where: str) -> None:
-    """The oracle is called with the function's own argument names, so it must take exactly these."""
-    if oracle is None:
-        return
+def _check_grad(function: Callable[..., Any], grad: Sequence[str], roles: Mapping[str, Role], where: str) -> None:
+    if grad and GRAD_OUTPUT in inspect.signature(function).parameters:
+        raise TargetLoadError(f"{where}: with grad=[...] the case's {GRAD_OUTPUT} is kcheck's; rename the parameter")
+    for name in grad:
+        if roles.get(name) not in (None, Role.CONSUMED):
+            raise TargetLoadError(f"{where}: {name!r} has a gradient and is {roles[name].value}; it must be an input")
+
+
+def _check_takes(function: Callable[..., Any], other: Callable[..., Any], what: str, where: str) -> None:
+    """The oracle, and masks, are called with the function's own argument names, so they must take exactly these."""
     wanted = list(inspect.signature(function).parameters)
     try:
-        signature = inspect.signature(oracle)
+        signature = inspect.signature(other)
         signature.bind(**dict.fromkeys(wanted))
     except TypeError as error:
         raise TargetLoadError(
-            f"{where}: its oracle {getattr(oracle, '__name__', oracle)!r} cannot be called with "
-            f"({', '.join(wanted)}): {error}; give the oracle the target's parameters"
+            f"{where}: its {what} {getattr(other, '__name__', other)!r} cannot be called with "
+            f"({', '.join(wanted)}): {error}; give the {what} the target's parameters"
         ) from None
     except ValueError:  # a builtin without a signature: found out when it is called
         return

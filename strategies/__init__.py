@@ -16,6 +16,7 @@ from kcheck.strategies.kinds import ANY, CONTIGUOUS_LAST, DENSE, WRITABLE, Kinds
 from kcheck.strategies.layouts import layouts
 from kcheck.strategies.paged import PagedKV, paged_kv
 from kcheck.strategies.parts import planes, splits
+from kcheck.strategies.special import generators, host
 from kcheck.strategies.tensors import indices, inouts, outputs, tensors
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "PagedKV",
     "block_tables",
     "dims",
+    "generators",
+    "host",
     "indices",
     "inouts",
     "layouts",

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from kcheck.client import Client
+
+# A machine that does other work at the same time makes no test wrong.
+hypothesis.settings.register_profile("kcheck", deadline=None)
+hypothesis.settings.load_profile("kcheck")
 
 
 @pytest.fixture(scope="session")

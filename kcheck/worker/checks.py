@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import groupby
 
 import torch
 
@@ -11,12 +12,16 @@ from kcheck.case import Case, Role, View
 from kcheck.dtypes import dtype_named
 from kcheck.findings import Finding, Kind, Mismatch, Severity, SourceFrame
 from kcheck.layout import Layout
+from kcheck.objects import argument_of
 from kcheck.target import Target
 from kcheck.worker.arena import Placement
 from kcheck.worker.backends.base import Fault, Frame, Launch, Place, Watch
 from kcheck.worker.run import Observation
 
 MAX_CELLS = 64
+MAX_STEPS = 12  # of a path
+HARMLESS = "the value read has no effect on the result in this case"
+UNPROVEN = "it is not shown that the result depends on it"
 _MEMORY_KINDS = {
     (Place.GAP, False): Kind.OUT_OF_VIEW_READ,
     (Place.GAP, True): Kind.OUT_OF_VIEW_WRITE,
@@ -70,7 +75,7 @@ def _memory_finding(case: Case, layouts: Mapping[str, Layout], fault: Fault, kin
     if fault.between:
         place = f"between the elements of {name}, behind {place}"
     message = f"{fault.kernel} {verb} {place}, {_where(fault, layout, view)}"
-    notes = ["the value read has no effect on the result in this case"] if harmless else []
+    notes = [HARMLESS] if harmless else []
     cells: tuple[int, ...] = ()
     if layout is not None and view is not None:
         size = dtype_named(view.dtype).itemsize
@@ -97,6 +102,32 @@ def _memory_finding(case: Case, layouts: Mapping[str, Layout], fault: Fault, kin
         chain=tuple(source_frame(frame) for frame in fault.chain),
         notes=tuple(notes),
     )
+
+
+def with_paths(case: Case, findings: Iterable[Finding], watch: Watch) -> list[Finding]:
+    """Findings with the way that the kernel took to the bad access, where a run took it down."""
+    found = []
+    for finding in findings:
+        path = watch.paths.get((finding.file, finding.line), [])
+        view = case.views.get(finding.argument)
+        if view is None or len(path) < 2:
+            found.append(finding)
+            continue
+        size = dtype_named(view.dtype).itemsize
+        places = groupby(_step(view.layout, view.layout.first + offset // size) for offset in path)
+        runs = [(step, len(list(same))) for step, same in places]
+        steps = [step if count == 1 else f"{step} ({count} times)" for step, count in runs[:MAX_STEPS]]
+        more = "" if len(runs) <= MAX_STEPS else ", …"
+        way = f"the way of program {finding.program} through {finding.argument}: {', '.join(steps)}{more}"
+        found.append(replace(finding, notes=(*finding.notes, way)))
+    return found
+
+
+def _step(layout: Layout, element: int) -> str:
+    index = layout.index_at(element)
+    if index is not None:
+        return f"[{', '.join(map(str, index))}]"
+    return "gap" if 0 <= element < layout.backing_numel else "outside"
 
 
 def _where(fault: Fault, layout: Layout | None, view: View | None) -> str:
@@ -201,22 +232,34 @@ def sole_kernel(launches: Iterable[Launch]) -> str:
     return names.pop() if len(names) == 1 else ""
 
 
-def unwritten(first: Observation, second: Observation, poisons: tuple[int, int]) -> dict[str, torch.Tensor]:
+def unwritten(case: Case, first: Observation, second: Observation, poisons: tuple[int, int]) -> dict[str, torch.Tensor]:
     """Elements that still hold the poison after both runs.
 
     Returns:
-        A bool mask by output path, of the output's shape.
+        A bool mask by output path, of the output's shape; of outputs with such elements only.
     """
     masks = {}
     for name in first.outputs.keys() & second.outputs.keys():
+        view = case.views.get(name)  # None: a returned tensor
+        if view is not None and view.role is Role.INOUT:  # it began with the same values in both runs
+            continue
         kept = [_holds(run.outputs[name], byte) for run, byte in zip((first, second), poisons, strict=True)]
-        masks[name] = kept[0] & kept[1]
+        mask = kept[0] & kept[1]
+        if bool(mask.any()):
+            masks[name] = mask
     return masks
+
+
+_SAME_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def _holds(tensor: torch.Tensor, byte: int) -> torch.Tensor:
     wanted = byte & 1 if tensor.dtype == torch.bool else byte
-    return (raw_bytes(tensor) == wanted).all(-1)
+    size = tensor.element_size()
+    if size not in _SAME_SIZE:
+        return (raw_bytes(tensor) == wanted).all(-1)
+    pattern = int.from_bytes(bytes([wanted]) * size, "little", signed=size > 1)
+    return tensor.contiguous().view(_SAME_SIZE[size]) == pattern
 
 
 def raw_bytes(tensor: torch.Tensor) -> torch.Tensor:
@@ -231,7 +274,7 @@ def unwritten_findings(
     findings = []
     for name, mask in masks.items():
         view = case.views.get(name)  # None: a returned tensor
-        if (view is not None and view.role is not Role.OUTPUT) or name.partition("[")[0] in target.unwritten_ok:
+        if (view is not None and view.role is not Role.OUTPUT) or argument_of(name) in target.unwritten_ok:
             continue
         count = int(mask.sum())
         if not count:

@@ -11,8 +11,11 @@ from kcheck.errors import CouldNotCheck
 from kcheck.fill import MASK
 from kcheck.findings import Finding, Kind
 from kcheck.worker import checks
-from kcheck.worker.arena import Placement, arguments, dense_values
+from kcheck.worker.arena import Placement, dense_values
+from kcheck.worker.arguments import arguments
+from kcheck.worker.call import invoke
 from kcheck.worker.compare import describe, differ
+from kcheck.worker.host import on_host, place_on_host
 from kcheck.worker.run import Observation, run_target
 from kcheck.worker.trial import FIRST, Trial
 
@@ -31,11 +34,12 @@ def graph_findings(trial: Trial) -> list[Finding]:
         CouldNotCheck: The target cannot be captured.
     """
     case = trial.case.map_views(_other_values)
-    contents = dense_values(case, trial.arena.device)
+    contents = on_host(case, dense_values(case, trial.arena.device))
     eager = run_target(trial.target, case, contents, trial.backend, trial.arena, style=FIRST, dense=trial.dense)
     if eager.error is not None:
         raise CouldNotCheck(f"the graph was not compared: the eager run with other contents raised {eager.error}")
     placement = trial.arena.place(trial.case, trial.contents, FIRST, trial.dense)
+    place_on_host(placement, trial.contents)
     graph = _capture(trial, placement)
     trial.arena.refill(placement, contents, FIRST)
     graph.replay()
@@ -63,10 +67,10 @@ def _capture(trial: Trial, placement: Placement) -> torch.cuda.CUDAGraph:
     graph = torch.cuda.CUDAGraph()
     try:
         with torch.cuda.stream(side):
-            trial.target.function(**given)
+            invoke(trial.target, given, placement.tensors)
         torch.cuda.current_stream().wait_stream(side)
         with torch.cuda.graph(graph):
-            trial.target.function(**given)
+            invoke(trial.target, given, placement.tensors)
     except RuntimeError as error:
         first = str(error).strip().splitlines()[0]
         raise CouldNotCheck(f"{trial.target.name} cannot be captured in a CUDA graph: {first}") from None

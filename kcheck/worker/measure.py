@@ -12,11 +12,15 @@ from kcheck.case import Case
 from kcheck.errors import CouldNotCheck
 from kcheck.protocol import Measurement, Variant
 from kcheck.target import Target
-from kcheck.worker.arena import Arena, arguments, dense_values
+from kcheck.worker.arena import Arena, Placement, dense_values
+from kcheck.worker.arguments import arguments
 from kcheck.worker.backends.base import Backend, ContextLost
+from kcheck.worker.call import invoke
 from kcheck.worker.compare import Tolerance, differ
+from kcheck.worker.host import on_host, place_on_host
 from kcheck.worker.reference import identical
 from kcheck.worker.run import Observation, run_target
+from kcheck.worker.sharing import prepared
 from kcheck.worker.trial import FIRST
 
 HOST_REPEATS = 5  # calls timed by the host's clock; their median counts
@@ -36,8 +40,8 @@ def measure(
         timed: Measure time, memory and launches; else only results and compiles.
     """
     try:
-        contents = dense_values(case, backend.device)
-        runs = [run_target(t, case.with_roles(t.roles), contents, backend, arena, style=FIRST) for t in targets]
+        contents = on_host(case, dense_values(case, backend.device))
+        runs = [run_target(t, prepared(t, case), contents, backend, arena, style=FIRST) for t in targets]
         for target, run in zip(targets, runs, strict=True):
             if run.error is not None:
                 quote = f"{type(run.error).__name__}: {run.error}"
@@ -89,7 +93,7 @@ def _on_host(
     seconds: list[list[float]] = [[] for _ in targets]
     for _ in range(HOST_REPEATS):
         for target, times in zip(targets, seconds, strict=True):
-            again = run_target(target, case.with_roles(target.roles), contents, backend, arena, style=FIRST)
+            again = run_target(target, prepared(target, case), contents, backend, arena, style=FIRST)
             times.append(again.seconds["target"])
     return [
         Variant(statistics.median(times), len(run.watch.launches)) for times, run in zip(seconds, runs, strict=True)
@@ -107,11 +111,12 @@ def _on_device(
     """By CUDA events, with a cold L2 cache; launches by the profiler, which sees torch's own kernels too."""
     variants = []
     for target, run in zip(targets, runs, strict=True):
-        placement = arena.place(case.with_roles(target.roles), contents, FIRST)
+        placement = arena.place(prepared(target, case), contents, FIRST)
+        place_on_host(placement, contents)
         given = arguments(case, placement.tensors)
 
-        def call(target: Target = target, given: dict[str, Any] = given) -> None:
-            target.function(**given)
+        def call(target: Target = target, given: dict[str, Any] = given, placement: Placement = placement) -> None:
+            invoke(target, given, placement.tensors)
 
         variants.append(Variant(_event_seconds(call), _launches(call), _peak_bytes(call), len(run.watch.compiles)))
     return variants

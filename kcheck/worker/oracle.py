@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 
 from kcheck.case import Case, DTypeValue, Role, distinct
 from kcheck.dtypes import dtype_named
-from kcheck.errors import SpecError
+from kcheck.errors import KcheckError, SpecError
 from kcheck.target import Target
-from kcheck.worker.arena import arguments
+from kcheck.worker.arguments import arguments
+from kcheck.worker.call import both_passes, named_tensors
 from kcheck.worker.compare import SUMMATION_FACTOR
 from kcheck.worker.doing import doing
-from kcheck.worker.run import named_tensors, user_frame
+from kcheck.worker.run import user_frame
 from kcheck.worker.values import hashed
 
 SENSITIVITY_DRAWS = 4
+_SAMPLE = 16  # elements
 
 
 def output_names(target: Target, case: Case) -> tuple[str, ...]:
@@ -123,15 +126,16 @@ def _call(
         raise SpecError(f"{target.name} has no oracle")
     try:
         with doing("oracle"):
-            result = target.oracle(**arguments(case, tensors))
+            given, grads = _results(target, target.oracle, arguments(case, tensors), tensors)
+    except KcheckError:
+        raise
     except BaseException as error:
         file, line = user_frame(error, target)
         raise SpecError(f"{file}:{line}: the oracle raised {type(error).__name__}: {error}") from None
     outputs = output_names(target, case)
     wanted = [*outputs, *returned]
-    given = [tensor for _, tensor in named_tensors(result)]
     if not given and outputs and not returned:
-        return {name: tensors[name] for name in outputs}
+        return {name: tensors[name] for name in outputs} | grads
     if not wanted or len(given) != len(wanted):
         names = f"{len(wanted)} results ({', '.join(wanted)})" if wanted else "a target that gives none"
         raise SpecError(
@@ -139,7 +143,21 @@ def _call(
             "writes in outputs=[...], and have the oracle return one tensor for each of these, then one for each that "
             "the target returns, or return None and write its own outputs"
         )
-    return dict(zip(wanted, given, strict=True))
+    return dict(zip(wanted, given, strict=True)) | grads
+
+
+def _results(
+    target: Target, function: Callable[..., Any], given: Mapping[str, Any], tensors: Mapping[str, torch.Tensor]
+) -> tuple[list[torch.Tensor], dict[str, torch.Tensor]]:
+    """What the oracle returns, and gradients by name."""
+    if not target.grad:
+        return [tensor for _, tensor in named_tensors(function(**given))], {}
+
+    def keep(returned: Any) -> dict[str, torch.Tensor]:
+        return {name: tensor.detach() for name, tensor in named_tensors(returned)}
+
+    kept, grads = both_passes(target, function, given, tensors, keep)
+    return list(kept.values()), grads
 
 
 def check_shapes(
@@ -168,6 +186,9 @@ def constant_value(values: Mapping[str, torch.Tensor]) -> str | None:
     for tensor in values.values():
         if tensor.numel() < 2:
             continue
+        sample = tensor.flatten()[:_SAMPLE].double().tolist()
+        if len({str(value + 0.0) for value in sample}) > 1:  # one look, where all of it would take many
+            return None
         first = tensor.flatten()[0].double()
         same = tensor.double().isnan() if first.isnan() else tensor.double() == first
         if not bool(same.all()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +15,12 @@ from kcheck.case import Case, Role
 from kcheck.errors import KcheckError
 from kcheck.origin import is_user_code
 from kcheck.target import Target
-from kcheck.worker.arena import Arena, Placement, Style, arguments
-from kcheck.worker.backends.base import Backend, ProgramOrder, Region, Watch
+from kcheck.worker.arena import Arena, Placement, Style
+from kcheck.worker.arguments import arguments
+from kcheck.worker.backends.base import Backend, Conditions, ProgramOrder, Region, Traced, Watch
+from kcheck.worker.call import both_passes, named_tensors
+from kcheck.worker.host import place_on_host
+from kcheck.worker.modes import kept
 from kcheck.worker.poisoned import PoisonedMemory
 
 
@@ -29,6 +33,8 @@ class Observation:
         watch: Launches and invalid accesses.
         outputs: Values of the outputs (by path), dense, and what was returned (``return``, ``return[1]``, …).
         error: What the target raised, None if it returned.
+        returned: Addresses of the memory of what it returned.
+        forward: Launches of the forward pass, where a backward pass was begun.
         seconds: Time for ``arena`` (placing and filling) and ``target`` (the call, and waiting for the device).
     """
 
@@ -36,6 +42,8 @@ class Observation:
     watch: Watch
     outputs: dict[str, torch.Tensor] = field(default_factory=dict)
     error: BaseException | None = None
+    returned: frozenset[int] = frozenset()
+    forward: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -50,6 +58,7 @@ def run_target(
     order: ProgramOrder = "forward",
     dense: frozenset[str] = frozenset(),
     named: Sequence[str] = (),
+    traced: Traced = frozenset(),
 ) -> Observation:
     """Place a case, call the target under observation, read its results.
 
@@ -63,33 +72,62 @@ def run_target(
         order: Of the programs.
         dense: Views made contiguous.
         named: Kernels that are no Triton functions, to be looked for by name (CUDA only).
+        traced: Accesses whose path to take down.
 
     Raises:
         CouldNotCheck: The case cannot be placed.
     """
     began = time.perf_counter()
     placement = arena.place(case, contents, style, dense)
+    place_on_host(placement, contents)
     views = case.views
-    regions = [Region(name, placement.tensors[name], views[name].role.writable) for name in views]
+    regions = [
+        Region(name, placement.tensors[name], view.role.writable, view.role in (Role.OUTPUT, Role.SCRATCH))
+        for name, view in views.items()
+    ]
+    conditions = Conditions(style.poison, style.undefined, style.undefined_at, traced, style.stale)
     observation = Observation(placement, Watch())
+    written = [name for name, view in views.items() if view.role in (Role.OUTPUT, Role.INOUT)]
     returned: Any = None
+    results: dict[str, torch.Tensor] = {}
     placed = time.perf_counter()
     try:
-        with backend.watch(regions, spans=placement.spans, decoy_seed=style.decoys, order=order) as watch:
+        with backend.watch(
+            regions, spans=placement.spans, decoy_seed=style.decoys, order=order, conditions=conditions
+        ) as watch:
             observation.watch = watch
-            with _seen_by_name(named, watch), PoisonedMemory(style.poison):
-                returned = target.function(**arguments(case, placement.tensors))
+            with _seen_by_name(named, watch), PoisonedMemory(style.poison), kept():
+                given = arguments(case, placement.tensors)
+                if target.grad:
+                    results = _both_passes(target, given, observation, written)
+                else:
+                    returned = target.function(**given)
+                    observation.returned = _memory(returned)
     except KcheckError:
         raise
     except BaseException as error:  # also SystemExit: a target must not end the worker
         observation.error = error
     observation.seconds = {"arena": placed - began, "target": time.perf_counter() - placed}
     if observation.error is None:
-        for name, view in views.items():
-            if view.role in (Role.OUTPUT, Role.INOUT):
-                observation.outputs[name] = placement.tensors[name].clone(memory_format=torch.contiguous_format)
-        observation.outputs |= _returned(returned, [placement.tensors[name] for name in observation.outputs])
+        for name in written:
+            observation.outputs[name] = placement.tensors[name].clone(memory_format=torch.contiguous_format)
+        observation.outputs |= results or _returned(returned, [placement.tensors[name] for name in written])
     return observation
+
+
+def _both_passes(
+    target: Target, given: Mapping[str, Any], observation: Observation, written: Iterable[str]
+) -> dict[str, torch.Tensor]:
+    """Forward and backward; gives what was returned, and gradients."""
+    tensors = observation.placement.tensors
+
+    def keep(returned: Any) -> dict[str, torch.Tensor]:
+        observation.forward = len(observation.watch.launches)
+        observation.returned = _memory(returned)
+        return _returned(returned, [tensors[name] for name in written])
+
+    kept, grads = both_passes(target, target.function, given, tensors, keep)
+    return kept | grads
 
 
 def _seen_by_name(names: Sequence[str], watch: Watch) -> AbstractContextManager[None]:
@@ -109,23 +147,14 @@ def _returned(value: Any, outputs: Sequence[torch.Tensor]) -> dict[str, torch.Te
     }
 
 
+def _memory(value: Any) -> frozenset[int]:
+    """Addresses of the memory of returned tensors."""
+    return frozenset(tensor.untyped_storage().data_ptr() for _, tensor in named_tensors(value))
+
+
 def _is_same(a: torch.Tensor, b: torch.Tensor) -> bool:
     """The same elements in memory."""
     return a.data_ptr() == b.data_ptr() and a.shape == b.shape and a.stride() == b.stride() and a.dtype == b.dtype
-
-
-def named_tensors(value: Any, name: str = "return") -> Iterator[tuple[str, torch.Tensor]]:
-    """Tensors and numbers in a returned value, in order: ``return``, ``return[1]``, ``return['lse']``."""
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif isinstance(value, (bool, int, float)):
-        yield name, torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
-    elif isinstance(value, (list, tuple)):
-        for i, item in enumerate(value):
-            yield from named_tensors(item, f"{name}[{i}]")
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from named_tensors(item, f"{name}[{key!r}]")
 
 
 def user_frame(error: BaseException, target: Target) -> tuple[str, int]:

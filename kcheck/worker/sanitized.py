@@ -21,12 +21,15 @@ from kcheck.case import Case
 from kcheck.errors import KcheckError
 from kcheck.job import Job, ProgressFile, Status
 from kcheck.target import Target
-from kcheck.worker.arena import arguments, dense_values
+from kcheck.worker.arena import dense_values
+from kcheck.worker.arguments import arguments
 from kcheck.worker.backends import open_backend
 from kcheck.worker.backends.base import Backend, ContextLost, KernelStopped, Region, Watch
+from kcheck.worker.call import invoke
 from kcheck.worker.exact import ExactPlacement, place_exact
 from kcheck.worker.judge import REJECTIONS
 from kcheck.worker.run import user_frame
+from kcheck.worker.sharing import prepared
 
 
 def run_job(job: Job, progress: ProgressFile) -> None:
@@ -58,11 +61,13 @@ def _run(
 ) -> tuple[Status, str, Mapping[str, int]]:
     watch = Watch()
     try:
-        case = case.with_roles(target.roles)
-        placement = place_exact(case, dense_values(case), backend.device, unwritten=job.unwritten)
+        case = prepared(target, case)
+        contents = dense_values(case)
+        placement = place_exact(case, contents, backend.device, unwritten=job.unwritten)
+        placement.tensors |= {name: contents[name] for name, view in case.views.items() if view.host}
         progress.placed(number, placement.addresses)
         with backend.watch(_regions(case, placement), spans=placement.spans) as watch:
-            target.function(**arguments(case, placement.tensors))
+            invoke(target, arguments(case, placement.tensors), placement.tensors)
         status, reason = (Status.UNCHECKED, watch.gaps[0]) if watch.gaps else (Status.DONE, "")
     except KcheckError as error:
         status, reason = Status.UNCHECKED, str(error)

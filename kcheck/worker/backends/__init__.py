@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from kcheck.backend_spec import VIEWCHECK, BackendSpec
 from kcheck.errors import UsageError
+from kcheck.gpus import DEFAULT
 from kcheck.worker.backends.base import Backend
 
 BACKENDS = ("interpret", "cuda")
+MAX_PROGRAMS = 2000  # of one launch in a view check: some seconds
 
 
 def open_backend(name: str) -> Backend:
     """Import and make a backend. The device itself is not touched yet: workers are forked from here.
 
     Args:
-        name: ``interpret`` or ``cuda``.
+        name: ``interpret``, ``viewcheck`` or ``cuda``, with its options; see `kcheck.backend_spec`.
 
     Raises:
         UsageError: There is no backend of that name.
@@ -22,11 +25,13 @@ def open_backend(name: str) -> Backend:
     import torch
 
     torch.set_num_threads(1)  # a fork does not carry OpenMP's threads along; a worker would wait for them for ever
-    if name == "interpret":
+    spec = BackendSpec.parse(name)
+    if spec.name in ("interpret", VIEWCHECK):
         from kcheck.worker.backends.interpret import InterpretBackend
 
-        return InterpretBackend()
-    if name == "cuda":
+        most = MAX_PROGRAMS if spec.name == VIEWCHECK else None
+        return InterpretBackend(most, spec.pretend or DEFAULT, spec.all_configs, spec.name)
+    if spec.name == "cuda":
         from kcheck.worker.backends.cuda import CudaBackend
 
         return CudaBackend()

@@ -12,12 +12,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from kcheck.findings import Kind
 
 AccessKind = Literal["read", "write", "atomic"]
-ProgramOrder = Literal["forward", "reverse"]
+ProgramOrder = Literal["forward", "reverse", "shuffled"]
+Engine = Literal["auto", "batched", "sequential"]
 
 
 class Place(enum.Enum):
@@ -36,11 +39,13 @@ class Region:
         name: The argument's name in the target's signature, for example ``block_table``.
         tensor: The view handed to the target. Its cells are what may be touched; its storage is its whole backing.
         writable: Whether kernels may write these cells.
+        valueless: The cells hold nothing yet but poison: reading one before anything is written there is a fault.
     """
 
     name: str
     tensor: torch.Tensor
     writable: bool
+    valueless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,63 @@ class Fault:
     offsets: list[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the accesses that make a hazard.
+
+    Attributes:
+        access: What the kernel did.
+        frame: The line of it.
+        occurrence: 0 for the first line in this function with this text, 1 for the second, and so on.
+        program: ``program_id``.
+    """
+
+    access: AccessKind
+    frame: Frame
+    occurrence: int
+    program: tuple[int, int, int]
+
+
+@dataclass(slots=True, eq=False)
+class Hazard:
+    """A distinct fault of accesses that are each inside their view.
+
+    Attributes:
+        kind: Race, uninitialized read, scatter conflict or offset overflow.
+        kernel: Name of the launched kernel.
+        sides: The accesses: two for a race, else one.
+        argument: Name of the region that the pointer came from, or of the kernel's parameter if `scratch`.
+        parameter: The kernel's own parameter that the pointer came in.
+        scratch: The pointer came from a tensor that the target made itself.
+        index: Logical index of the first element in the argument's view.
+        offsets: Distance in bytes from the first element of the view to the elements concerned: the lowest ones, so
+            that runs in different order have the same. int64, sorted.
+        lanes: How many lanes, over the whole run.
+        programs: In how many programs.
+        chain: Frames from the kernel's own line down to the last access.
+        storage: Address of the memory.
+        changed: Races and scatter conflicts: some lane writes another value than is there. None: not known.
+        cause: Offset overflows: the line whose arithmetic wrapped.
+        exact: Offset overflows: the offset in bytes that arithmetic without wrapping gives, from the first element.
+    """
+
+    kind: Kind
+    kernel: str
+    sides: tuple[Side, ...]
+    argument: str
+    parameter: str
+    scratch: bool
+    index: tuple[int, ...]
+    offsets: npt.NDArray[np.int64]
+    lanes: int
+    programs: int
+    chain: tuple[Frame, ...]
+    storage: int
+    changed: bool | None = None
+    cause: Frame | None = None
+    exact: int = 0
+
+
 @dataclass(slots=True)
 class Launch:
     """One kernel launch.
@@ -149,13 +211,53 @@ class Watch:
         launches: Every launch, in order, the failed one included.
         faults: Distinct invalid accesses, in order of their first occurrence.
         gaps: Reasons, one sentence each, why something could not be checked although the run went on.
+        partial: Sentences about launches of which only some programs ran, by kernel.
         compiles: Specialisations made during the run, where the backend compiles.
+        tuned: Autotuned kernels: how many configurations each has, and the one that ran, as text.
+        hazards: Distinct faults of accesses inside their views, in order of their first occurrence.
+        undefined: Lines of loads some of whose lanes were masked off and got no ``other``.
+        sequential: Why programs of a kernel ran one after the other although they might have run together: the feature,
+            by kernel.
+        paths: By ``(file, line)`` of a traced access: the bytes that it touched in order, relative to the view's first.
     """
 
     launches: list[Launch] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
+    partial: dict[str, str] = field(default_factory=dict)
     compiles: list[Compile] = field(default_factory=list)
+    tuned: dict[str, tuple[int, str]] = field(default_factory=dict)
+    hazards: list[Hazard] = field(default_factory=list)
+    undefined: list[Frame] = field(default_factory=list)
+    sequential: dict[str, str] = field(default_factory=dict)
+    paths: dict[tuple[str, int], list[int]] = field(default_factory=dict)
+
+
+Traced = frozenset[tuple[str, int, tuple[int, int, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a run holds in places that a kernel must not look at, and what to take down of it.
+
+    Attributes:
+        poison: Byte that memory without a value is filled with; None: unknown, so that reads of it are not noticed.
+        undefined: What lanes that are masked off without ``other`` hold: zero, as on today's GPUs, or ``wild`` values
+            (NaN, far out of range).
+        undefined_at: The one line, as ``(file, line)``, that `undefined` is for. None: all.
+        traced: Accesses whose path to take down, as ``(file, line, program)``.
+        stale: Reads that race with a write of another program yield what was there when the launch began, which is one
+            of the values that a GPU may give them.
+    """
+
+    poison: int | None = None
+    undefined: Literal["zero", "wild"] = "zero"
+    undefined_at: tuple[str, int] | None = None
+    traced: Traced = frozenset()
+    stale: bool = False
+
+
+PLAIN = Conditions()
 
 
 class KernelStopped(Exception):
@@ -219,6 +321,7 @@ class Backend(Protocol):
         spans: Sequence[tuple[int, int]] = (),
         decoy_seed: int = 0,
         order: ProgramOrder = "forward",
+        conditions: Conditions = PLAIN,
     ) -> AbstractContextManager[Watch]:
         """Observe every kernel launch until the context ends.
 
@@ -228,6 +331,7 @@ class Backend(Protocol):
                 read that lands there yields what is there.
             decoy_seed: Seed of the values that bad reads elsewhere yield.
             order: Order in which programs run, where the backend can choose.
+            conditions: What else may vary, where the backend can choose.
 
         Raises:
             UnsupportedVersion: The installed Triton is not one that this backend knows.

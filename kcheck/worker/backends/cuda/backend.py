@@ -14,7 +14,9 @@ from kcheck.errors import CouldNotCheck
 from kcheck.findings import Kind
 from kcheck.origin import is_user_code
 from kcheck.worker.backends.base import (
+    PLAIN,
     CompileFailed,
+    Conditions,
     ContextLost,
     Frame,
     KernelStopped,
@@ -68,6 +70,7 @@ class CudaBackend:
         spans: Sequence[tuple[int, int]] = (),
         decoy_seed: int = 0,
         order: ProgramOrder = "forward",
+        conditions: Conditions = PLAIN,
     ) -> Iterator[Watch]:
         """Observe every launch until the context ends; see `kcheck.worker.backends.base.Backend.watch`.
 

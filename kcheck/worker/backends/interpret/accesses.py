@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kcheck.worker.backends.base import AccessKind
+from kcheck.worker.backends.interpret import overflow
 from kcheck.worker.backends.interpret.patches import PatchSet
 from kcheck.worker.backends.interpret.triton_seams import builder, core, interpreter, tl
 from kcheck.worker.backends.interpret.types import BlockType, PointerType, Tensor, block_type, new
@@ -52,7 +54,9 @@ def _arange(original: Any) -> Any:
                 return original(start, end, **options)
             data = made[first, last] = np.arange(first, last, dtype=np.int32)
             data.setflags(write=False)
-        return new(data, block_type(tl.int32, data.shape), tl.int32)
+        tensor = new(data, block_type(tl.int32, data.shape), tl.int32)
+        tensor.handle.bound = max(abs(first), abs(last))
+        return tensor
 
     return arange
 
@@ -116,12 +120,19 @@ def _fallback(other: Any, element: Any, dtype: Any, shape: tuple[int, ...]) -> t
     return False, None
 
 
+def _check_offset(access: AccessKind, pointer: Any, mask: Any) -> None:
+    lanes = mask.handle.data if mask.__class__ is Tensor else None
+    overflow.check_access(access, pointer.handle, lanes, interpreter._interpreter)
+
+
 _PASSIVE = frozenset(("cache_modifier", "eviction_policy", "volatile"))
 
 
 def _load(original: Any) -> Any:
     def load(pointer: Any, mask: Any = None, other: Any = None, *rest: Any, **options: Any) -> Any:
         element = _target(pointer)
+        if overflow.state.wrapped and pointer.__class__ is Tensor:
+            _check_offset("read", pointer, mask)
         if (
             element is None
             or rest
@@ -136,7 +147,8 @@ def _load(original: Any) -> Any:
         simple_other, fallback = _fallback(other, element, dtype, pointers.shape)
         if not simple_mask or not simple_other:
             return original(pointer, mask, other, **options)
-        data = interpreter._interpreter.load(pointers, lanes, fallback, dtype)
+        volatile = bool(options) and (_value(options.get("volatile")) or _value(options.get("cache_modifier")) == ".cv")
+        data = interpreter._interpreter.load(pointers, lanes, fallback, dtype, volatile)
         return new(data, block_type(element, data.shape) if block else element, element)
 
     return load
@@ -145,6 +157,8 @@ def _load(original: Any) -> Any:
 def _store(original: Any) -> Any:
     def store(pointer: Any, value: Any, mask: Any = None, *rest: Any, **options: Any) -> Any:
         element = _target(pointer)
+        if overflow.state.wrapped and pointer.__class__ is Tensor:
+            _check_offset("write", pointer, mask)
         if element is None or rest or (options and not _PASSIVE.issuperset(options)):
             return original(pointer, value, mask, *rest, **options)
         pointers = pointer.handle.data

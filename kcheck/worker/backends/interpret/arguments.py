@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ import torch
 
 from kcheck.worker.backends.base import Region
 from kcheck.worker.backends.interpret.membership import Addresses, Bools, View
+
+if TYPE_CHECKING:
+    from kcheck.worker.backends.interpret.shadow import Shadow
 
 TAG_SHIFT = 48
 TAG_SHIFT_U64 = np.uint64(TAG_SHIFT)
@@ -27,13 +30,24 @@ _TAG_STEP = 40503
 data_ptr = torch._C.TensorBase.data_ptr
 
 
+class _Bytes:
+    """Memory in the form that numpy adopts without a copy.
+
+    Not a `Backing`, which keeps the arrays: numpy's arrays take no part in the search for cycles.
+    """
+
+    def __init__(self, address: int, size: int, owner: object) -> None:
+        self._owner = owner  # keeps the memory alive
+        self.__array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
+
+
 class Backing:
     """The storage of a tensor as plain memory."""
 
     def __init__(self, address: int, size: int, owner: object) -> None:
         self.address = address
         self.size = size
-        self._owner = owner  # keeps the memory alive
+        self._owner = owner
         self._flat: dict[Any, npt.NDArray[Any]] = {}
 
     @classmethod
@@ -42,16 +56,12 @@ class Backing:
         storage = tensor.untyped_storage()
         return cls(storage.data_ptr(), storage.nbytes(), storage)
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return {"data": (self.address, False), "shape": (self.size,), "typestr": "|u1", "version": 3}
-
     def flat(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """The memory as a flat array of whole elements, from its first byte."""
         array = self._flat.get(dtype)
         if array is None:
             whole = self.size // dtype.itemsize * dtype.itemsize
-            raw = np.asarray(self) if self.size else np.empty(0, np.uint8)
+            raw = np.asarray(_Bytes(self.address, self.size, self._owner)) if self.size else np.empty(0, np.uint8)
             array = self._flat[dtype] = raw[:whole].view(dtype)
         return array
 
@@ -91,7 +101,12 @@ class Argument:
         writable: Which of `views` may be written.
         shown: The view whose indices name a stray access.
         backing: The storage.
+
+    Attributes:
+        shadow: Who touched its memory, where that is followed.
     """
+
+    shadow: Shadow | None = None
 
     def __init__(
         self, number: int, name: str, parameter: str, tensor: torch.Tensor, views: Sequence[View],

@@ -13,7 +13,7 @@ import torch
 from kcheck.worker.backends.base import Unsupported
 from kcheck.worker.backends.interpret.arguments import Argument
 from kcheck.worker.backends.interpret.triton_seams import TensorDescriptor, core, interpreter, jit, semantic, tl
-from kcheck.worker.backends.interpret.types import BY_NAME, ELEMENT_TYPES, PointerType, new, scalar
+from kcheck.worker.backends.interpret.types import BY_NAME, ELEMENT_TYPES, new, pointer_type, scalar
 
 Attach = Callable[[torch.Tensor, str], Argument]
 
@@ -112,7 +112,7 @@ def _pointer(tensor: torch.Tensor, dtype: Any, name: str, attach: Attach) -> Any
     element = dtype if isinstance(dtype, core.dtype) else ELEMENT_TYPES.get(dtype)
     if element is None:
         raise TypeError(f"kernel argument {name} has a dtype that Triton does not take: {dtype}")
-    kind = PointerType(element)
+    kind = pointer_type(element)
     return new(np.array([attach(tensor, name).pointer], dtype=np.uint64), kind, kind)
 
 

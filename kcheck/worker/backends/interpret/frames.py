@@ -16,10 +16,12 @@ from kcheck.worker.backends.base import Frame
 from kcheck.worker.backends.interpret.triton_seams import triton
 
 _FOREIGN = tuple(os.path.dirname(os.path.abspath(path)) + os.sep for path in (__file__, triton.__file__, np.__file__))
+_KNOWN = 4096  # code objects kept
 LOOP = "run_programs"  # the function that calls the kernel, once per program: frames above it are not the kernel's
 
 
-def _is_foreign(code: CodeType) -> bool:
+def is_foreign(code: CodeType) -> bool:
+    """Whether code is Triton's, numpy's or this package's."""
     return code.co_filename.startswith(_FOREIGN) or code.co_filename.startswith("<frozen")
 
 
@@ -44,25 +46,53 @@ def kernel_chain() -> tuple[tuple[Frame, ...], int]:
     for frame in _callers(sys._getframe(1)):
         if _is_loop(frame.f_code):
             break
-        if not _is_foreign(frame.f_code):
+        if not is_foreign(frame.f_code):
             found.append(frame)
     chain = tuple(_frame(frame.f_code, frame.f_lineno) for frame in reversed(found))
     occurrence = line_occurrence(found[0].f_code, found[0].f_lineno) if found else 0
     return chain, occurrence
 
 
+_known: dict[int, tuple[CodeType, bool]] = {}  # by the id of a code object, which is held: whether it is foreign
+
+
+def access_frame() -> FrameType | None:
+    """The frame of the access that is being made; cheap."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        known = _known.get(id(code))
+        if known is None:
+            if len(_known) >= _KNOWN:
+                _known.clear()
+            known = _known[id(code)] = (code, is_foreign(code))
+        if not known[1]:
+            return frame
+        frame = frame.f_back
+    return None
+
+
 def access_site() -> tuple[str, int]:
     """File and line of the access that is being made; cheap."""
-    for frame in _callers(sys._getframe(1)):
-        if not _is_foreign(frame.f_code):
-            return frame.f_code.co_filename, frame.f_lineno
-    return "", 0
+    frame = access_frame()
+    return ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def frame_at(code: CodeType, instruction: int) -> Frame:
+    """The line of an instruction.
+
+    Args:
+        code: Of the function.
+        instruction: Its ``f_lasti`` while the instruction ran.
+    """
+    lines = [line for start, _, line in code.co_lines() if start <= instruction and line is not None]
+    return _frame(code, lines[-1] if lines else code.co_firstlineno)
 
 
 def launch_frame() -> Frame:
     """The line that launches the kernel: the innermost one that is neither Triton's nor this package's."""
     for frame in _callers(sys._getframe(1)):
-        if not _is_foreign(frame.f_code):
+        if not is_foreign(frame.f_code):
             return _frame(frame.f_code, frame.f_lineno)
     return Frame(file="", line=0, function="", source="")
 
@@ -72,7 +102,7 @@ def raised_in(traceback: TracebackType | None) -> Frame | None:
     found = None
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if not _is_foreign(code):
+        if not is_foreign(code):
             found = _frame(code, traceback.tb_lineno)
         traceback = traceback.tb_next
     return found

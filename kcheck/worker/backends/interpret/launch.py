@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
 import torch
 
 from kcheck.worker.backends.base import Launch, ProgramOrder, Unsupported, Watch
+from kcheck.worker.backends.batched.engine import BatchedEngine
 from kcheck.worker.backends.interpret import binding, failures, frames, libdevice, runtime
 from kcheck.worker.backends.interpret.arguments import Argument, Cells, match
 from kcheck.worker.backends.interpret.faults import FaultLog
+from kcheck.worker.backends.interpret.history import AccessHistory
 from kcheck.worker.backends.interpret.memory import Memory
 from kcheck.worker.backends.interpret.rewrite import Rewriter
 from kcheck.worker.backends.interpret.spinning import SpinGuard
@@ -28,24 +31,29 @@ class Launcher:
         regions: The target's tensor arguments.
         memory: Checked memory.
         faults: Told which launch is running.
+        history: Told which launch and which program is running.
         spin: Told which kernel is running.
         rewriter: Prepares kernels.
         order: Order of programs.
         max_programs: Most programs to run of a launch; None for all.
+        engine: Runs the launches that it can; None: every program runs by itself.
     """
 
     def __init__(
-        self, watch: Watch, regions: list[Cells], memory: Memory, faults: FaultLog, spin: SpinGuard, rewriter: Rewriter,
-        order: ProgramOrder, max_programs: int | None,
+        self, watch: Watch, regions: list[Cells], memory: Memory, faults: FaultLog, history: AccessHistory,
+        spin: SpinGuard, rewriter: Rewriter, order: ProgramOrder, max_programs: int | None,
+        engine: BatchedEngine | None = None,
     ) -> None:  # fmt: skip
         self._watch = watch
         self._regions = regions
         self._memory = memory
         self._faults = faults
+        self._history = history
         self._spin = spin
         self._rewriter = rewriter
         self._order = order
         self._max_programs = max_programs
+        self._engine = engine
 
     def run(self, kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any) -> None:
         """Launch `kernel`, a ``JITFunction``."""
@@ -60,6 +68,9 @@ class Launcher:
             raise Unsupported(f"kernel {name} uses Gluon, which the CPU interpreter cannot run")
         if 0 in extent:
             return
+        if self._watch.partial:  # it might read what the programs left out have not written
+            self._watch.partial.setdefault(name, f"kernel {name} was not run: only a part of a launch before it ran.")
+            return
         tensors: list[Argument] = []
 
         def attach(tensor: torch.Tensor, parameter: str) -> Argument:
@@ -69,12 +80,13 @@ class Launcher:
 
         self._name_kernel(name)
         programs = self._programs(name, extent)
-        with failures.stopping(kernel, values):
+        # Modes are for the target's calls of torch, not for the interpreter's.
+        with failures.stopping(kernel, values), torch._C.DisableTorchFunction():
             self._execute(kernel, values, attach, tensors, launch, programs)
 
     def _execute(
         self, kernel: Any, values: dict[str, Any], attach: binding.Attach, tensors: list[Argument], launch: Launch,
-        programs: Iterator[Grid],
+        programs: Sequence[Grid],
     ) -> None:  # fmt: skip
         with np.errstate(all="ignore"):
             builder.set_grid_dim(*launch.grid)
@@ -84,7 +96,11 @@ class Launcher:
             self._faults.scratch = [one for one in tensors if id(one.views[0]) not in regions]
             self._faults.launch += 1
             self._memory.begin_launch(tensors)
-            run_programs(self._rewriter.rewritten(kernel.fn), arguments, programs, launch, self._spin)
+            self._history.begin_launch(tensors, len(programs))
+            if self._engine is not None and self._engine.run(kernel, arguments, tensors, programs, launch.grid):
+                launch.programs += len(programs)
+                return
+            run_programs(self._rewriter.rewritten(kernel.fn), arguments, programs, launch, self._history, self._spin)
 
     def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of one device function from another."""
@@ -93,26 +109,44 @@ class Launcher:
     def _name_kernel(self, name: str) -> None:
         self._faults.kernel = self._spin.kernel = libdevice.current.name = runtime.current.kernel = name
 
-    def _programs(self, name: str, grid: Grid) -> Iterator[Grid]:
+    def _programs(self, name: str, grid: Grid) -> Sequence[Grid]:
         total = grid[0] * grid[1] * grid[2]
-        numbers: Any = range(total)
+        numbers: Sequence[int] = range(total)
         if self._max_programs is not None and total > self._max_programs:
             numbers = _sample(grid, self._max_programs)
-            self._faults.gap(
-                f"kernel {name}: only {len(numbers)} of {total} programs ran; its outputs are incomplete and must not "
-                "be compared, and the accesses of the other programs were not checked."
+            self._watch.partial.setdefault(
+                name,
+                f"{len(numbers):,} of {total:,} programs of kernel {name} ran ({len(numbers) / total:.2%}): corners, "
+                "and others evenly spread; what the rest would do, and all results, were not checked.",
             )
         if self._order == "reverse":
-            numbers = reversed(numbers)
-        return (_program(number, grid) for number in numbers)
+            numbers = numbers[::-1]
+        elif self._order == "shuffled":
+            numbers = Random(0).sample(numbers, len(numbers))
+        return _Programs(numbers, grid)
+
+
+class _Programs(Sequence[Grid]):
+    """Program ids by their numbers, worked out when asked for: a grid may have millions."""
+
+    def __init__(self, numbers: Sequence[int], grid: Grid) -> None:
+        self._numbers, self._grid = numbers, grid
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, position: Any) -> Any:
+        return _program(self._numbers[position], self._grid)
 
 
 def run_programs(
-    function: Callable[..., Any], arguments: dict[str, Any], programs: Iterator[Grid], launch: Launch, spin: SpinGuard
-) -> None:
+    function: Callable[..., Any], arguments: dict[str, Any], programs: Iterable[Grid], launch: Launch,
+    history: AccessHistory, spin: SpinGuard,
+) -> None:  # fmt: skip
     """Run a kernel once per program. Stack frames above this one are not the kernel's; `frames` knows it by name."""
     for program in programs:
         builder.grid_idx = program
+        history.begin_program(program)
         spin.changed()
         launch.programs += 1
         function(**arguments)

@@ -5,7 +5,7 @@ A `Memory` stands in for Triton's ``_interpreter`` extension module, whose four 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,13 @@ from kcheck.worker.backends.interpret.arguments import (
 )
 from kcheck.worker.backends.interpret.decoys import decoy_values
 from kcheck.worker.backends.interpret.faults import FaultLog
+from kcheck.worker.backends.interpret.hidden import Hidden
+from kcheck.worker.backends.interpret.history import AccessHistory
+from kcheck.worker.backends.interpret.lanes import active, all_lanes, element_index, gather, partial
 from kcheck.worker.backends.interpret.membership import Addresses, Bools, Intervals
 from kcheck.worker.backends.interpret.spinning import SpinGuard
-from kcheck.worker.backends.interpret.triton_seams import native_memory
+from kcheck.worker.backends.interpret.trace import Trace
+from kcheck.worker.backends.interpret.triton_seams import ACQUIRING, RELEASING, native_memory
 
 Array = npt.NDArray[Any]
 
@@ -38,19 +42,25 @@ class Memory:
         spans: ``(address, bytes)`` that are safe to read beside the regions.
         decoy_seed: Seed of what bad reads elsewhere yield.
         faults: Where invalid accesses are recorded.
+        history: Told of every good access to memory that kernels may write.
         spin: Told of every access, so that it sees a program that waits for another one.
+        hidden: What lanes hold that are masked off without ``other``.
+        trace: Takes down the path of accesses.
     """
 
     def __init__(
         self, regions: Sequence[Cells], spans: Sequence[tuple[int, int]], decoy_seed: int, faults: FaultLog,
-        spin: SpinGuard,
+        history: AccessHistory, spin: SpinGuard, hidden: Hidden, trace: Trace | None,
     ) -> None:  # fmt: skip
         self._regions = regions
         self._spans = Intervals(spans)
         self._backings = Intervals((cells.backing.address, cells.backing.size) for cells in regions)
         self._seed = decoy_seed
         self._faults = faults
+        self._history = history
         self._spin = spin
+        self._hidden = hidden
+        self._trace = trace
         self._arguments: dict[int, Argument] = {}
         self._noted: dict[tuple[int, int], Backing] = {}
         self._noted_intervals = Intervals(())
@@ -65,6 +75,10 @@ class Memory:
         self._arguments = {argument.tag: argument for argument in arguments}
         self.recast = False
 
+    def argument_of(self, pointer: np.uint64) -> Argument | None:
+        """The argument that a pointer came from, if it carries a tag."""
+        return self._arguments.get(int(pointer) >> TAG_SHIFT)
+
     def note(self, tensor: torch.Tensor) -> None:
         """Allow pointers from memory to reach a tensor whose address the target asked for."""
         backing = Backing.of(tensor)
@@ -77,28 +91,50 @@ class Memory:
 
     # -- the four entry points, with the signatures of Triton's own -------------------------------------------------
 
-    def load(self, pointers: Addresses, mask: Array | None, other: Array | None, dtype: np.dtype[Any]) -> Array:
+    def load(
+        self, pointers: Addresses, mask: Array | None, other: Array | None, dtype: np.dtype[Any],
+        volatile: bool = False,
+    ) -> Array:  # fmt: skip
         """Read lanes; those that are masked off yield `other`."""
-        if mask is not None:
-            mask = np.asarray(mask)  # up to 3.8, block pointers and descriptors pass a memoryview
+        mask = partial(mask)
         if self._spin.suspicious:
             self._spin.repeated(pointers)
+        if self._trace is not None:
+            self._trace.note(pointers, mask, self._arguments)
         argument = self._cleared(pointers, mask, dtype.itemsize)
-        if argument is not None:
-            return _gather(argument, pointers, mask, other, dtype)
-        return self._load_exactly(pointers, mask, other, dtype)
+        if other is None and mask is not None:
+            known = argument or self.argument_of(pointers.flat[0])
+            other = self._hidden.value(dtype, None if known is None else known.dtype)
+        if argument is None:
+            return self._load_exactly(pointers, mask, other, dtype)
+        index = element_index(argument, pointers, dtype.itemsize)
+        values = gather(argument, index, mask, other, dtype)
+        if argument.shadow is not None:
+            if volatile:
+                self._history.volatile(argument)
+            else:
+                seen = self._history.read(argument, *active(mask, index, values))
+                if mask is None:
+                    return seen.reshape(values.shape)
+                values[np.broadcast_to(mask, values.shape)] = seen
+        return values
 
     def store(self, pointers: Addresses, values: Array, mask: Array | None) -> None:
         """Write lanes."""
-        if mask is not None:
-            mask = np.asarray(mask)
+        mask = partial(mask)
         self._spin.changed()
+        if self._trace is not None:
+            self._trace.note(pointers, mask, self._arguments)
         argument = self._cleared(pointers, mask, values.itemsize)
         if argument is not None and argument.writable:
-            _scatter(argument, pointers, values, mask)
+            index = element_index(argument, pointers, values.itemsize)
+            self._scatter(argument, *active(mask, index, np.broadcast_to(values, index.shape)))
             return
-        allowed = self._judge("write", pointers, _all_lanes(pointers, mask), values.itemsize)
-        native_memory.store(pointers & ADDRESS_MASK, np.broadcast_to(values, pointers.shape), allowed)
+        allowed = self._judge("write", pointers, all_lanes(pointers, mask), values.itemsize)
+        values = np.broadcast_to(values, pointers.shape)
+        for argument, index, lanes in self._by_argument(pointers, allowed, values.itemsize):
+            self._history.write(argument, index, values[lanes])
+        native_memory.store(pointers & ADDRESS_MASK, values, allowed)
 
     def atomic_rmw(self, operation: Any, pointers: Addresses, values: Array, mask: Array, order: Any) -> Array:
         """Read, modify and write each lane; yields what was there."""
@@ -106,6 +142,7 @@ class Memory:
         before = self._peek(pointers, allowed, values.dtype)
         addresses = pointers & ADDRESS_MASK
         result: Array = native_memory.atomic_rmw(operation, addresses, values, allowed, order)
+        self._note_atomic(pointers, allowed, np.asarray(result), order)
         self._after_atomic(pointers, allowed, before)
         return result
 
@@ -118,10 +155,11 @@ class Memory:
         if allowed.any():
             addresses = np.ascontiguousarray(pointers[allowed] & ADDRESS_MASK)
             result[allowed] = native_memory.atomic_cas(addresses, expected[allowed], values[allowed], order)
+        self._note_atomic(pointers, allowed, result, order)
         self._after_atomic(pointers, allowed, before)
         return result
 
-    def atomic_add_bits(self, pointers: Addresses, mask: Array, dtype: np.dtype[Any], add: Any) -> Array:
+    def atomic_add_bits(self, pointers: Addresses, mask: Array, dtype: np.dtype[Any], add: Any, order: Any) -> Array:
         """Atomic addition for a type that the extension does not know.
 
         Args:
@@ -129,6 +167,7 @@ class Memory:
             mask: Active lanes.
             dtype: Of the raw bits.
             add: From the flat lane number and the old bits to the new bits.
+            order: Memory order, as Triton passes it to the extension.
         """
         allowed = self._judge_atomic(pointers, mask, dtype.itemsize)
         addresses = np.ascontiguousarray(pointers & ADDRESS_MASK).reshape(-1)
@@ -139,6 +178,7 @@ class Memory:
             result[lane : lane + 1] = native_memory.load(where, one, np.zeros(1, dtype), dtype)
             native_memory.store(where, np.array([add(lane, result[lane])], dtype), one)
         self._spin.changed()
+        self._note_atomic(pointers, allowed, result.reshape(pointers.shape), order)
         return result.reshape(pointers.shape)
 
     def _cleared(self, pointers: Addresses, mask: Array | None, width: int) -> Argument | None:
@@ -153,12 +193,40 @@ class Memory:
             bad &= mask
         return None if bad.any() else argument
 
+    def _scatter(self, argument: Argument, index: Array, values: Array) -> None:
+        followed = argument.shadow is not None
+        if followed:
+            self._history.write(argument, index, values)
+        argument.backing.flat(values.dtype)[index] = values
+        if followed:
+            self._history.stored(argument, index, values)
+
+    def _note_atomic(self, pointers: Addresses, allowed: Bools, before: Array, order: Any) -> None:
+        acquires, releases = order in ACQUIRING, order in RELEASING
+        before = before.reshape(pointers.shape)
+        for argument, index, lanes in self._by_argument(pointers, allowed, before.itemsize):
+            self._history.atomic(argument, index, before[lanes], acquires=acquires, releases=releases)
+
+    def _by_argument(self, pointers: Addresses, lanes: Bools, width: int) -> Iterator[tuple[Argument, Array, Bools]]:
+        """Good lanes by the argument that they are of, where its memory is followed; with their positions in it."""
+        if not lanes.any():
+            return
+        tags = pointers >> TAG_SHIFT_U64
+        for tag in np.unique(tags[lanes]):
+            argument = self._arguments.get(int(tag))
+            if argument is None or argument.shadow is None:
+                continue
+            mine = lanes & (tags == tag)
+            offsets = pointers[mine] - argument.backing_pointer
+            if not (offsets & np.uint64(width - 1)).any():
+                yield argument, (offsets // np.uint64(width)).view(np.int64), mine
+
     # -- the exact path ---------------------------------------------------------------------------------------------
 
     def _load_exactly(
         self, pointers: Addresses, mask: Array | None, other: Array | None, dtype: np.dtype[Any]
     ) -> Array:
-        lanes = _all_lanes(pointers, mask)
+        lanes = all_lanes(pointers, mask)
         allowed = self._judge("read", pointers, lanes, dtype.itemsize)
         addresses = pointers & ADDRESS_MASK
         stray = lanes & ~allowed
@@ -166,11 +234,14 @@ class Memory:
         readable = allowed | (stray & known & self._spans.contains(addresses, dtype.itemsize))
         fallback = np.zeros(pointers.shape, dtype) if other is None else np.broadcast_to(other, pointers.shape)
         result: Array = native_memory.load(addresses, readable, fallback.astype(dtype, copy=False), dtype)
+        result = np.array(result).reshape(pointers.shape)
+        for argument, index, mine in self._by_argument(pointers, allowed, dtype.itemsize):
+            result[mine] = self._history.read(argument, index, result[mine])
         unknown = stray & ~readable
         if unknown.any():
-            argument = self._arguments.get(int(pointers[unknown].flat[0]) >> TAG_SHIFT)
-            result = np.array(result).reshape(pointers.shape)
-            kind = None if argument is None else argument.dtype
+            origin = self.argument_of(pointers[unknown].flat[0])
+            result = np.array(result)
+            kind = None if origin is None else origin.dtype
             result[unknown] = decoy_values(addresses[unknown], self._seed, dtype, kind)
         return result
 
@@ -196,7 +267,7 @@ class Memory:
         return allowed
 
     def _judge_atomic(self, pointers: Addresses, mask: Array | None, width: int) -> Bools:
-        lanes = _all_lanes(pointers, mask)
+        lanes = all_lanes(pointers, mask)
         argument = self._cleared(pointers, mask, width)
         if argument is not None and argument.writable:
             return lanes
@@ -247,41 +318,3 @@ class Memory:
             self._spin.repeated(pointers)
         else:
             self._spin.changed()
-
-
-def _all_lanes(pointers: Addresses, mask: Array | None) -> Bools:
-    if mask is None:
-        return np.ones(pointers.shape, bool)
-    return np.array(np.broadcast_to(mask, pointers.shape), dtype=bool)
-
-
-def _element_index(argument: Argument, pointers: Addresses, width: int) -> npt.NDArray[np.int64]:
-    """Position of each element in the flat backing. Exact: a pointer that no cast made is aligned to its elements."""
-    offsets = pointers - argument.backing_pointer
-    if width > 1:
-        offsets >>= np.uint64(width.bit_length() - 1)
-    return offsets.view(np.int64)
-
-
-def _gather(
-    argument: Argument, pointers: Addresses, mask: Array | None, other: Array | None, dtype: np.dtype[Any]
-) -> Array:
-    flat = argument.backing.flat(dtype)
-    if not flat.size:  # all lanes are masked off
-        fallback = np.zeros(1, dtype) if other is None else other
-        return np.array(np.broadcast_to(fallback, pointers.shape), dtype=dtype)
-    # Lanes that are masked off may point anywhere.
-    values = flat.take(_element_index(argument, pointers, dtype.itemsize), mode="clip")
-    if mask is None or mask.all():
-        return values
-    return np.where(mask, values, dtype.type(0) if other is None else other)
-
-
-def _scatter(argument: Argument, pointers: Addresses, values: Array, mask: Array | None) -> None:
-    flat = argument.backing.flat(values.dtype)
-    index = _element_index(argument, pointers, values.itemsize)
-    if mask is None or mask.all():
-        flat[index] = values
-    else:
-        active = np.broadcast_to(mask, index.shape)
-        flat[index[active]] = np.broadcast_to(values, index.shape)[active]

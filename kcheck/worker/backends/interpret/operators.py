@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kcheck.worker.backends.interpret import overflow
 from kcheck.worker.backends.interpret.patches import PatchSet
 from kcheck.worker.backends.interpret.triton_seams import core, tl
 from kcheck.worker.backends.interpret.types import BlockType, PointerType, Tensor, block_type, like, new
@@ -41,8 +42,9 @@ def install(patches: PatchSet) -> None:
 
 
 def _install_pair(patches: PatchSet, name: str, function: Callable[[Any, Any], Any], types: _Types) -> None:
-    _install(patches, f"__{name}__", _binary(function, types))
-    _install(patches, f"__r{name}__", _binary(lambda left, right: function(right, left), types))
+    linear = function if function in overflow.LINEAR else None
+    _install(patches, f"__{name}__", _binary(function, types, linear=linear))
+    _install(patches, f"__r{name}__", _binary(lambda left, right: function(right, left), types, linear=linear))
 
 
 def _install(patches: PatchSet, name: str, make: Callable[[Any], Any]) -> None:
@@ -74,8 +76,17 @@ def _constant(element: Any, value: Any, types: _Types) -> Any:
     return None
 
 
-def _binary(function: Callable[[Any, Any], Any], types: _Types, result: Any = None) -> Callable[[Any], Any]:
-    """An operator for operands of one type; `result` is the element type of comparisons."""
+def _binary(
+    function: Callable[[Any, Any], Any], types: _Types, result: Any = None, linear: Any = None
+) -> Callable[[Any], Any]:
+    """An operator for operands of one type.
+
+    Args:
+        function: Of arrays.
+        types: Element types that it is for.
+        result: Element type of comparisons.
+        linear: What `overflow` calls it, for sums, differences and products.
+    """
 
     def make(original: Any) -> Any:
         def apply(self: Any, other: Any) -> Any:
@@ -85,16 +96,23 @@ def _binary(function: Callable[[Any, Any], Any], types: _Types, result: Any = No
             if other.__class__ is Tensor:
                 if other.dtype is not element:
                     return original(self, other)
-                data = function(self.handle.data, other.handle.data)
+                operand = other.handle
+                data = function(self.handle.data, operand.data)
                 block = self.type.__class__ is BlockType or other.type.__class__ is BlockType
             else:
-                constant = _constant(element, other, types)
-                if constant is None:
+                operand = _constant(element, other, types)
+                if operand is None:
                     return original(self, other)
-                data = function(self.handle.data, constant)
+                data = function(self.handle.data, operand)
                 block = self.type.__class__ is BlockType
             element = result or element
-            return new(data, block_type(element, data.shape) if block else element, element)
+            made = new(data, block_type(element, data.shape) if block else element, element)
+            if linear is not None and data.dtype.kind == "i":
+                if element is tl.int32:
+                    overflow.combine(linear, function, self.handle, operand, made.handle)
+                else:
+                    overflow.carry(function, self.handle, operand, made.handle)
+            return made
 
         return apply
 
@@ -108,8 +126,10 @@ def _pointer_add(number_add: Any) -> Any:
             return number_add(self, other)
         if not hasattr(self.handle, "data"):  # a block pointer
             return number_add(self, other)
-        size = np.uint64(max(1, pointer.element_ty.primitive_bitwidth // 8))
-        return like(self.handle.data + size * other.handle.data.astype(np.uint64), pointer, self, other)
+        size = max(1, pointer.element_ty.primitive_bitwidth // 8)
+        made = like(self.handle.data + np.uint64(size) * other.handle.data.astype(np.uint64), pointer, self, other)
+        overflow.carry(lambda start, offset: start + size * offset, self.handle, other.handle, made.handle)
+        return made
 
     return add
 
@@ -123,7 +143,9 @@ def _getitem(original: Any) -> Any:
         if plain and all(part is None or part == whole for part in index):
             data = self.handle.data[index]
             if data.ndim == len(index):
-                return new(data, block_type(self.dtype, data.shape), self.dtype)
+                made = new(data, block_type(self.dtype, data.shape), self.dtype)
+                overflow.keep(self.handle, made.handle, lambda true: true[index])
+                return made
         return original(self, index)
 
     return getitem

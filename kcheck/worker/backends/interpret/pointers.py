@@ -69,7 +69,9 @@ def _atomic_rmw(original: Any) -> Any:
             total = to_float(np.array([before]), tl.bfloat16) + addends[lane]
             return to_raw(total, tl.bfloat16)[0]
 
-        data = interpreter._interpreter.atomic_add_bits(pointer.data, mask.data, np.dtype(np.uint16), add)
+        data = interpreter._interpreter.atomic_add_bits(
+            pointer.data, mask.data, np.dtype(np.uint16), add, self.ir_sem_to_interpreter_sem[order[0]]
+        )
         return Handle(data, tl.bfloat16)
 
     return create_atomic_rmw

@@ -14,7 +14,17 @@ from typing import Any
 
 import torch
 
-from kcheck.worker.backends.base import CompileFailed, ProgramOrder, Region, Unsupported, Watch
+from kcheck.worker.backends.base import (
+    PLAIN,
+    CompileFailed,
+    Conditions,
+    Engine,
+    ProgramOrder,
+    Region,
+    Unsupported,
+    Watch,
+)
+from kcheck.worker.backends.batched.engine import BatchedEngine, prepare
 from kcheck.worker.backends.interpret import (
     accesses,
     autotune,
@@ -23,6 +33,7 @@ from kcheck.worker.backends.interpret import (
     libdevice,
     numerics,
     operators,
+    overflow,
     pointers,
     products,
     reductions,
@@ -30,11 +41,15 @@ from kcheck.worker.backends.interpret import (
 )
 from kcheck.worker.backends.interpret.arguments import Cells, data_ptr
 from kcheck.worker.backends.interpret.faults import FaultLog
+from kcheck.worker.backends.interpret.hazards import HazardLog
+from kcheck.worker.backends.interpret.hidden import Hidden
+from kcheck.worker.backends.interpret.history import AccessHistory
 from kcheck.worker.backends.interpret.launch import Launcher
 from kcheck.worker.backends.interpret.memory import Memory
 from kcheck.worker.backends.interpret.patches import PatchSet
 from kcheck.worker.backends.interpret.rewrite import Rewriter
 from kcheck.worker.backends.interpret.spinning import SpinGuard
+from kcheck.worker.backends.interpret.trace import Trace
 from kcheck.worker.backends.interpret.triton_seams import core, interpreter, jit, native_memory, semantic, tl, tl_math
 from kcheck.worker.backends.interpret.types import Tensor
 
@@ -54,7 +69,8 @@ _entered = _Entered()
 @contextmanager
 def entered(
     regions: Sequence[Region], spans: Sequence[tuple[int, int]], decoy_seed: int, order: ProgramOrder,
-    max_programs: int | None,
+    max_programs: int | None, conditions: Conditions = PLAIN,
+    engine: Engine = "sequential",
 ) -> Iterator[Watch]:  # fmt: skip
     """Interpret and check every launch until the context ends."""
     if _entered.launcher is not None:
@@ -63,11 +79,16 @@ def entered(
     watch = Watch()
     cells = [Cells.of(region) for region in regions]
     faults = FaultLog(watch, cells)
+    hazards = HazardLog(watch, faults)
+    history = AccessHistory(cells, hazards, conditions)
     spin = SpinGuard()
-    memory = Memory(cells, spans, decoy_seed, faults, spin)
+    trace = Trace(watch, conditions) if conditions.traced else None
+    memory = Memory(cells, spans, decoy_seed, faults, history, spin, Hidden(watch, conditions), trace)
+    batched = None if engine == "sequential" else BatchedEngine(watch, conditions, history, engine)
     _entered.memory = memory
-    _entered.launcher = Launcher(watch, cells, memory, faults, spin, rewriter, order, max_programs)
+    _entered.launcher = Launcher(watch, cells, memory, faults, history, spin, rewriter, order, max_programs, batched)
     runtime.current.spin = spin
+    overflow.begin(hazards)
     patches.apply()
     try:
         interpreter._interpreter = memory
@@ -75,12 +96,14 @@ def entered(
     finally:
         interpreter._interpreter = native_memory
         patches.withdraw()
+        overflow.begin(None)
         _entered.launcher = _entered.memory = None
 
 
 @cache
 def _prepared() -> tuple[PatchSet, Rewriter]:
     """All patches, and the rewriter whose kernels use them."""
+    prepare()
     patches = PatchSet()
     _collect_triton_patches(patches)
     caching.install(patches)
@@ -91,6 +114,7 @@ def _prepared() -> tuple[PatchSet, Rewriter]:
     libdevice.install(patches)
     accesses.install(patches)
     operators.install(patches)
+    overflow.install(patches)
     autotune.install(patches)
     for owner in (tl, core):
         patches.put(owner, "static_assert", _static_assert)

@@ -64,6 +64,8 @@ SEAMS: tuple[Seam, ...] = (
     *_seams(
         _INTERPRETER,
         "_interpreter _interpreter.load _interpreter.store _interpreter.atomic_rmw _interpreter.atomic_cas "
+        "_interpreter.MEM_SEMANTIC.ACQUIRE _interpreter.MEM_SEMANTIC.RELEASE "
+        "_interpreter.MEM_SEMANTIC.ACQUIRE_RELEASE "
         "_ir.ATOMIC_OP _ir.DESCRIPTOR_REDUCE_KIND _ir.MEM_SEMANTIC _ir.MEM_SYNC_SCOPE _ir.PROPAGATE_NAN "
         "_ir.ROUNDING_MODE _ir.ScaleDotElemTypeTY _patch_lang _get_np_dtype TensorHandle TensorDescHandle GridExecutor "
         "interpreter_builder interpreter_builder.options interpreter_builder.set_grid_dim interpreter_semantic",
@@ -78,7 +80,8 @@ SEAMS: tuple[Seam, ...] = (
         "InterpreterBuilder.create_assert InterpreterBuilder.create_assume InterpreterBuilder.create_inline_asm "
         "InterpreterBuilder.create_extern_elementwise InterpreterBuilder.create_bitcast "
         "InterpreterBuilder.create_ptr_to_int InterpreterBuilder.create_int_to_ptr "
-        "InterpreterBuilder.create_atomic_rmw",
+        "InterpreterBuilder.create_atomic_rmw InterpreterBuilder.ir_sem_to_interpreter_sem "
+        "InterpreterBuilder.create_int_cast",
     ),
     Seam(_INTERPRETER, "TensorHandle.__post_init__", since=(3, 6)),
     *_seams(
@@ -116,6 +119,8 @@ SEAMS: tuple[Seam, ...] = (
         stored=True,
     ),
     Seam("triton.tools.tensor_descriptor", "TensorDescriptor"),
+    Seam("triton.runtime.driver", "driver.set_active"),
+    Seam("triton.backends.compiler", "GPUTarget"),
 )
 
 
@@ -143,11 +148,16 @@ hip_libdevice: Any = _import("triton.language.extra.hip.libdevice")
 interpreter: Any = _import(_INTERPRETER)
 jit: Any = _import("triton.runtime.jit")
 autotuner: Any = _import("triton.runtime.autotuner")
+triton_driver: Any = _follow(_import("triton.runtime.driver"), "driver")
+GPUTarget: Any = _follow(_import("triton.backends.compiler"), "GPUTarget")
 TensorDescriptor: Any = _follow(_import("triton.tools.tensor_descriptor"), "TensorDescriptor")
 builder: Any = _follow(interpreter, "interpreter_builder")
 semantic: Any = _follow(interpreter, "interpreter_semantic")
 # The extension module that really reads and writes memory; its name is taken over while a watch is entered.
 native_memory: Any = _follow(interpreter, "_interpreter")
+_orders: Any = _follow(native_memory, "MEM_SEMANTIC")
+ACQUIRING: Any = {_follow(_orders, name) for name in ("ACQUIRE", "ACQUIRE_RELEASE")}
+RELEASING: Any = {_follow(_orders, name) for name in ("RELEASE", "ACQUIRE_RELEASE")}
 
 
 def installed_version() -> tuple[int, int]:

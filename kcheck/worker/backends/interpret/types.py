@@ -16,6 +16,7 @@ BlockType = core.block_type
 PointerType = core.pointer_type
 
 _block_types: dict[tuple[int, tuple[int, ...]], Any] = {}
+_pointer_types: dict[int, Any] = {}
 
 ELEMENT_TYPES: dict[torch.dtype, Any] = {
     torch.bool: tl.int1,
@@ -50,6 +51,14 @@ def block_type(element: Any, shape: tuple[int, ...]) -> Any:
     found = _block_types.get(key)
     if found is None or found.element_ty is not element:
         found = _block_types[key] = BlockType(element, list(shape))
+    return found
+
+
+def pointer_type(element: Any) -> Any:
+    """The type of pointers to an element type, one object each: types made of it are kept."""
+    found = _pointer_types.get(id(element))
+    if found is None or found.element_ty is not element:
+        found = _pointer_types[id(element)] = PointerType(element)
     return found
 
 

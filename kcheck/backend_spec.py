@@ -1,0 +1,64 @@
+"""How a backend is asked for, as one text: ``cuda``, ``interpret``, ``interpret,pretend=sm_80,all-configs``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kcheck.errors import UsageError
+from kcheck.gpus import DEFAULT, gpu_named
+
+VIEWCHECK = "viewcheck"  # interpret as a tool of kcheck sanitize: with wild values, of large grids a part
+_PRETEND, _ALL_CONFIGS = "pretend=", "all-configs"
+
+
+@dataclass(frozen=True, slots=True)
+class BackendSpec:
+    """A backend and its options.
+
+    Attributes:
+        name: ``interpret``, ``cuda``, ``viewcheck``, or ``auto`` where it is yet to be chosen.
+        pretend: GPU that the CPU stands in for; ``""``: the usual one.
+        all_configs: Run every configuration of autotuned kernels.
+
+    Raises:
+        UsageError: There is no such GPU, or an option is not for this backend.
+    """
+
+    name: str
+    pretend: str = ""
+    all_configs: bool = False
+
+    def __post_init__(self) -> None:
+        if self.pretend:
+            gpu_named(self.pretend)
+        if self.name == "cuda" and self.options:
+            raise UsageError(f"{self.options[0]} is for the CPU; the backend is cuda (say --backend interpret)")
+
+    @staticmethod
+    def parse(text: str) -> BackendSpec:
+        """Read what `str` gives.
+
+        Raises:
+            UsageError: It is of another form.
+        """
+        name, *options = text.split(",")
+        pretend = next((option.removeprefix(_PRETEND) for option in options if option.startswith(_PRETEND)), "")
+        spec = BackendSpec(name, pretend, _ALL_CONFIGS in options)
+        if str(spec) != text:
+            raise UsageError(f"there is no backend {text!r}")
+        return spec
+
+    def __str__(self) -> str:
+        pretend = f",{_PRETEND}{self.pretend}" if self.pretend else ""
+        return f"{self.name}{pretend}{f',{_ALL_CONFIGS}' if self.all_configs else ''}"
+
+    @property
+    def tool(self) -> str:
+        """The tool of ``kcheck sanitize`` that it is, ``""`` if it is none."""
+        return self.name if self.name == VIEWCHECK else ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options of the command line that give the same."""
+        pretend = ("--pretend", self.pretend) if self.pretend not in ("", DEFAULT) else ()
+        return (*pretend, *(("--all-configs",) if self.all_configs else ()))

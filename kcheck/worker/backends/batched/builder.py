@@ -1,0 +1,340 @@
+"""Triton's builder over values of many programs: shapes keep the program axis in front, all else is inherited."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from kcheck.worker.backends.batched import arithmetic
+from kcheck.worker.backends.batched.memory import Memory
+from kcheck.worker.backends.batched.programs import Programs
+from kcheck.worker.backends.batched.values import (
+    Array,
+    Constant,
+    Lanes,
+    NotBatched,
+    Sum,
+    is_pointer,
+    split,
+    zeros,
+)
+from kcheck.worker.backends.interpret.triton_seams import interpreter, semantic_module, tl
+from kcheck.worker.backends.interpret.types import BlockType
+
+_COMPARISONS = {
+    "LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal, "EQ": np.equal, "NE": np.not_equal,
+}  # fmt: skip
+
+
+class BatchedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
+    """Operations of kernels on handles from `values`.
+
+    Attributes:
+        programs: Those that run now.
+        memory: Of the launch.
+        discard: The result of the statement's outermost call is not used.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.options = dataclasses.replace(interpreter.InterpreterOptions(), debug=True, sanitize_overflow=False)
+        self.programs = Programs([])
+        self.memory: Memory | None = None
+        self.discard = False
+
+    # -- where it runs ----------------------------------------------------------------------------------------------
+
+    def create_get_program_id(self, axis: int) -> Any:
+        """``tl.program_id``."""
+        return Lanes(self.programs.axis(axis), tl.int32)
+
+    def create_get_num_programs(self, axis: int) -> Any:
+        """``tl.num_programs``."""
+        return Lanes(np.array([self.grid_dim[axis]], np.int32), tl.int32)
+
+    # -- integers ---------------------------------------------------------------------------------------------------
+
+    def create_add(self, left: Any, right: Any) -> Any:
+        """Sum of integers."""
+        return self._linear(np.add, left, right)
+
+    def create_sub(self, left: Any, right: Any) -> Any:
+        """Difference of integers."""
+        return self._linear(np.subtract, left, right)
+
+    def create_mul(self, left: Any, right: Any) -> Any:
+        """Product of integers."""
+        return self._linear(np.multiply, left, right)
+
+    def _linear(self, operation: Any, left: Any, right: Any) -> Any:
+        if arithmetic.is_linear(left, right):
+            return arithmetic.linear(operation, left, right)
+        return self.binary_op(left, right, operation)
+
+    def _compare(self, operation: Any, left: Any, right: Any) -> Any:
+        if arithmetic.is_linear(left, right):
+            made = arithmetic.compared(operation, left, right)
+            if made is not None:
+                return made
+        return self.binary_op(left, right, operation)
+
+    def create_and(self, left: Any, right: Any) -> Any:
+        """Bitwise and."""
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Constant):
+                return other if one.value else one
+        return self.binary_op(left, right, np.bitwise_and)
+
+    def create_or(self, left: Any, right: Any) -> Any:
+        """Bitwise or."""
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Constant):
+                return one if one.value else other
+        return self.binary_op(left, right, np.bitwise_or)
+
+    def create_ashr(self, left: Any, right: Any) -> Any:
+        """Shift that keeps the sign of its left operand's signed twin."""
+        signed = [Lanes(side.data.view(f"i{side.data.dtype.itemsize}"), side.dtype) for side in (left, right)]
+        return self.binary_op(*signed, np.right_shift)
+
+    def create_idiv(self, left: Any, right: Any) -> Any:
+        """Division towards zero."""
+        a, b = left.data, right.data
+        if a.dtype.kind == "u" or (a.min(initial=0) >= 0 and b.min(initial=1) > 0):
+            return Lanes(a // b, left.dtype.scalar)
+        return Lanes((a - np.fmod(a, b)) // b, left.dtype.scalar)
+
+    def create_int_cast(self, source: Any, target: Any, signed: Any) -> Any:
+        """Conversion between integer types."""
+        wrapped = getattr(source, "wrapped", False)
+        if target.scalar is tl.int64 and source.dtype is tl.int32:
+            made = arithmetic.widened(source, target, np.dtype(np.int64))
+            if made is not None:
+                return made
+        if isinstance(source, Constant):
+            return Lanes(source.data.astype(interpreter._get_np_dtype(target)), target.scalar)
+        cast = self.cast_impl(source, target)
+        return Lanes(cast.data, target.scalar, None, wrapped)
+
+    # -- pointers ---------------------------------------------------------------------------------------------------
+
+    def create_addptr(self, pointer: Any, offset: Any) -> Any:
+        """A pointer plus a number of elements."""
+        return arithmetic.advanced(pointer, offset, _width(pointer.dtype))
+
+    def create_bitcast(self, source: Any, target: Any) -> Any:
+        """The same bits as another type."""
+        to_pointer = target.scalar.is_ptr()
+        if is_pointer(source) and to_pointer:
+            if _width(source.dtype) < _width(target.scalar):
+                raise NotBatched("a pointer that is cast to a wider element type")
+            return _retyped(source, target.scalar)
+        if is_pointer(source) or to_pointer:
+            raise NotBatched("a pointer that is made from a number or turned into one")
+        data = np.ascontiguousarray(source.data).view(interpreter._get_np_dtype(target))
+        return Lanes(data.reshape(source.data.shape), target.scalar)
+
+    def create_int_to_ptr(self, source: Any, target: Any) -> Any:
+        """A pointer from a number."""
+        return self.create_bitcast(source, target)
+
+    def create_ptr_to_int(self, source: Any, target: Any) -> Any:
+        """The number of a pointer."""
+        return self.create_bitcast(source, target)
+
+    # -- shapes -----------------------------------------------------------------------------------------------------
+
+    def create_make_range(self, kind: Any, start: int, stop: int) -> Any:
+        """``tl.arange``."""
+        return Lanes(np.arange(start, stop, dtype=np.int32)[None], tl.int32, (start, max(start, stop - 1)))
+
+    def create_splat(self, kind: Any, scalar: Any) -> Any:
+        """A block of one value."""
+        if kind.__class__ is not BlockType:
+            raise NotBatched("a splat of this Triton version")
+        shape = tuple(int(size) for size in kind.shape)
+        data = scalar.data
+        across = data.reshape(data.shape[0], *(1,) * len(shape))
+        if data.dtype in (np.int32, np.int64) or is_pointer(scalar):
+            within = np.broadcast_to(zeros(data.dtype, len(shape) + 1), (1, *shape))
+            return Sum(across, within, scalar.dtype, True, getattr(scalar, "wrapped", False))
+        if data.dtype == bool and data.size == 1:
+            return Constant(bool(data.item()), shape, tl.int1)
+        return Lanes(np.broadcast_to(across, (data.shape[0], *shape)), scalar.dtype.scalar)
+
+    def create_unsplat(self, block: Any) -> Any:
+        """The scalar in a block of one lane."""
+        return Lanes(block.data.reshape(-1), block.dtype.scalar)
+
+    def create_broadcast(self, block: Any, shape: Sequence[int]) -> Any:
+        """A block stretched along axes of size 1."""
+        return _reshaped(block, lambda data, p: np.broadcast_to(data, (p, *shape)), shape, stretch=True)
+
+    def create_expand_dims(self, block: Any, axis: int) -> Any:
+        """A new axis of size 1."""
+        shape = list(block.shape if isinstance(block, Constant) else _block_shape(block))
+        shape.insert(axis, 1)
+        return _reshaped(block, lambda data, _: np.expand_dims(data, axis + 1), shape)
+
+    def create_reshape(self, block: Any, shape: Sequence[int], reorder: bool) -> Any:
+        """The same lanes in another shape."""
+        return _reshaped(block, lambda data, p: data.reshape(p, *shape), shape)
+
+    def create_trans(self, block: Any, order: Sequence[int]) -> Any:
+        """Axes in another order."""
+        old = block.shape if isinstance(block, Constant) else _block_shape(block)
+        axes = (0, *(axis + 1 for axis in order))
+        return _reshaped(block, lambda data, _: data.transpose(axes), [old[axis] for axis in order])
+
+    def create_cat(self, left: Any, right: Any) -> Any:
+        """One block behind the other."""
+        return Lanes(np.concatenate(_same_programs(left.data, right.data), axis=1), left.dtype.scalar)
+
+    def create_join(self, left: Any, right: Any) -> Any:
+        """Two blocks along a new last axis."""
+        return Lanes(np.stack(_same_programs(left.data, right.data), axis=-1), left.dtype.scalar)
+
+    def create_split(self, block: Any) -> Any:
+        """The two halves of the last axis."""
+        data = block.data
+        return tuple(Lanes(data[..., half], block.dtype.scalar) for half in (0, 1))
+
+    def create_gather(self, source: Any, index: Any, axis: int) -> Any:
+        """Lanes picked along an axis."""
+        data, where = _same_programs(source.data, index.data)
+        return Lanes(np.take_along_axis(data, where, axis=axis + 1), source.dtype.scalar)
+
+    def create_histogram(self, block: Any, bins: int, mask: Any = None) -> Any:
+        """How often each number from 0 on occurs."""
+        data = block.data.astype(np.int64).reshape(block.data.shape[0], -1)
+        if mask is not None:
+            data, lanes = _same_programs(data, mask.data.reshape(mask.data.shape[0], -1))
+        valid = (data >= 0) & (data < bins)
+        valid = valid if mask is None else valid & lanes
+        flat = (data + np.arange(len(data))[:, None] * bins)[valid]
+        counts = np.bincount(flat, minlength=len(data) * bins).reshape(len(data), bins)
+        return Lanes(counts.astype(np.int32), tl.int32)
+
+    # -- memory -----------------------------------------------------------------------------------------------------
+
+    def create_load(self, pointer: Any, *_: Any) -> Any:
+        """``tl.load`` of all lanes."""
+        assert self.memory is not None
+        return self.memory.load(pointer, None, None, self.programs)
+
+    def create_masked_load(self, pointer: Any, mask: Any, other: Any, *_: Any) -> Any:
+        """``tl.load``."""
+        assert self.memory is not None
+        return self.memory.load(pointer, mask, other, self.programs)
+
+    def create_store(self, pointer: Any, value: Any, *_: Any) -> Any:
+        """``tl.store`` of all lanes."""
+        assert self.memory is not None
+        self.memory.store(pointer, value, None, self.programs)
+
+    def create_masked_store(self, pointer: Any, value: Any, mask: Any, *_: Any) -> Any:
+        """``tl.store``."""
+        assert self.memory is not None
+        self.memory.store(pointer, value, mask, self.programs)
+
+    def create_atomic_rmw(self, operation: Any, pointer: Any, value: Any, mask: Any, order: Any, scope: Any) -> Any:
+        """Atomics but compare-and-swap."""
+        assert self.memory is not None
+        native = self.ir_rmw_op_to_interpreter_rmw_op[operation], self.ir_sem_to_interpreter_sem[order]
+        return self.memory.atomic(native, pointer, value, mask, self.programs, self.discard)
+
+    def create_atomic_cas(self, pointer: Any, expected: Any, value: Any, order: Any, scope: Any) -> Any:
+        """``tl.atomic_cas``."""
+        assert self.memory is not None
+        native = self.ir_sem_to_interpreter_sem[order]
+        return self.memory.compare_and_swap(native, pointer, expected, value, self.programs)
+
+    # -- not here ---------------------------------------------------------------------------------------------------
+
+    def create_print(self, *_: Any) -> NoReturn:
+        """``tl.device_print``: the order of what is printed is the programs'."""
+        raise NotBatched("tl.device_print")
+
+    def create_make_block_ptr(self, *_: Any) -> NoReturn:
+        """``tl.make_block_ptr``."""
+        raise NotBatched("block pointers")
+
+    def create_make_tensor_descriptor(self, *_: Any, **__: Any) -> NoReturn:
+        """``tl.make_tensor_descriptor``."""
+        raise NotBatched("tensor descriptors")
+
+
+def _install_comparisons() -> None:
+    for name, operation in _COMPARISONS.items():
+        for prefix in ("S", "U") if name not in ("EQ", "NE") else ("",):
+
+            def compare(self: Any, left: Any, right: Any, operation: Any = operation) -> Any:
+                return self._compare(operation, left, right)
+
+            setattr(BatchedBuilder, f"create_icmp{prefix}{name}", compare)
+
+
+_install_comparisons()
+
+
+class BatchedSemantic(semantic_module.TritonSemantic):  # type: ignore[misc]
+    """Triton's typing rules over a `BatchedBuilder`."""
+
+    def broadcast_impl_value(self, left: Any, right: Any) -> Any:
+        """Both operands in the same shape."""
+        kinds = left.type, right.type
+        blocks = [kind.__class__ is BlockType for kind in kinds]
+        if kinds[0] is kinds[1] or not any(blocks) or (all(blocks) and kinds[0].shape == kinds[1].shape):
+            return left, right
+        return _plain_broadcast(self, left, right)
+
+
+_plain_broadcast = semantic_module.TritonSemantic.broadcast_impl_value
+
+
+def _retyped(handle: Any, dtype: Any) -> Any:
+    if isinstance(handle, Sum):
+        return Sum(handle.across, handle.within, dtype, handle.flat, handle.wrapped)
+    return Lanes(handle.data, dtype, None, getattr(handle, "wrapped", False))
+
+
+def _width(pointer: Any) -> int:
+    """Bytes of what a pointer type points to."""
+    return max(1, int(pointer.element_ty.primitive_bitwidth) // 8)
+
+
+def _block_shape(handle: Any) -> tuple[int, ...]:
+    data = handle.within if isinstance(handle, Sum) else handle.data
+    return tuple(data.shape[1:])
+
+
+def _reshaped(handle: Any, change: Any, shape: Sequence[int], *, stretch: bool = False) -> Any:
+    """The handle with its block in another shape.
+
+    Args:
+        handle: Of a block.
+        change: From an array and the length of its program axis to the new array.
+        shape: The new shape of the block.
+        stretch: Axes are stretched: what is one number per program stays so.
+    """
+    if isinstance(handle, Constant):
+        return Constant(handle.value, shape, handle.dtype)
+    if isinstance(handle, Sum):
+        across = handle.across.reshape(handle.across.shape[0], *(1,) * len(shape))
+        return Sum(across, change(handle.within, 1), handle.dtype, handle.flat, handle.wrapped)
+    data = handle.data
+    wrapped = getattr(handle, "wrapped", False)
+    if stretch and data.dtype in (np.int32, np.int64, np.uint64):
+        parts = split(handle)
+        if parts is not None and data.shape[0] > 1:  # a block of one lane
+            return Sum(parts.across, change(parts.within, 1), handle.dtype, parts.flat, wrapped)
+    return Lanes(change(data, data.shape[0]), handle.dtype.scalar, getattr(handle, "bounds", None), wrapped)
+
+
+def _same_programs(*arrays: Array) -> list[Array]:
+    """Arrays with program axes of the same length."""
+    count = max(len(array) for array in arrays)
+    return [array if len(array) == count else np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays]

@@ -1,0 +1,206 @@
+"""Values of many programs at once.
+
+The data of a handle has the program axis first, of length P, or of length 1 where all programs have the same; the axes
+of the block follow. A scalar therefore has the shape ``(P,)`` or ``(1,)``, the latter as in Triton's interpreter.
+Integers and pointers may be held as a sum ``across + within`` of one number per program and one block that all
+programs share: P + B numbers for P * B lanes, which is what most addresses and masks are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kcheck.worker.backends.interpret.types import BlockType, Handle, PointerType, block_type, new
+
+Array = npt.NDArray[Any]
+Bounds = tuple[int, int]
+
+_ZERO: dict[Any, Array] = {}
+
+
+class NotBatched(Exception):
+    """What runs here cannot go on in this engine: the launch goes to the sequential one.
+
+    Args:
+        reason: The feature, as the end of "the kernel uses …"; ``""`` if it is a finding that the sequential engine
+            has to make.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Lanes(Handle):  # type: ignore[misc]
+    """A handle around an array.
+
+    Args:
+        data: See the module.
+        dtype: Triton's element type.
+        bounds: Least and largest value, if known; for integers.
+        wrapped: Some value is not what exact arithmetic gives.
+    """
+
+    def __init__(self, data: Array, dtype: Any, bounds: Bounds | None = None, wrapped: bool = False) -> None:
+        self.data = data
+        self.dtype = dtype
+        self.attr: dict[str, Any] = {}
+        self.bounds = bounds
+        self.wrapped = wrapped
+
+
+class Sum(Handle):  # type: ignore[misc]
+    """A handle of integers or pointers held as ``across + within``; the sum of integers never wraps.
+
+    Args:
+        across: One number per program: shape ``(P, 1, ...)``.
+        within: One block: shape ``(1, ...)``.
+        dtype: Triton's element type.
+        flat: `within` is zero everywhere.
+        wrapped: Some value is not what exact arithmetic gives.
+    """
+
+    def __init__(self, across: Array, within: Array, dtype: Any, flat: bool = False, wrapped: bool = False) -> None:
+        self.across = across
+        self.within = within
+        self.dtype = dtype
+        self.attr: dict[str, Any] = {}
+        self.flat = flat
+        self.wrapped = wrapped
+
+    @cached_property
+    def data(self) -> Array:
+        """The sum, written out."""
+        if self.flat:
+            return np.broadcast_to(self.across, (self.across.shape[0], *self.within.shape[1:]))
+        result: Array = self.across + self.within
+        return result
+
+    @cached_property
+    def parts(self) -> tuple[Bounds, Bounds]:
+        """Bounds of `across` and of `within`."""
+        return limits(self.across), (0, 0) if self.flat else limits(self.within)
+
+    @property
+    def bounds(self) -> Bounds:
+        """Least and largest value."""
+        (low, high), (first, last) = self.parts
+        return low + first, high + last
+
+
+class Constant(Handle):  # type: ignore[misc]
+    """A mask that is the same in every lane of every program.
+
+    Args:
+        value: What it is.
+        shape: Of the block.
+        dtype: Triton's ``int1``.
+    """
+
+    def __init__(self, value: bool, shape: Sequence[int], dtype: Any) -> None:
+        self.value = value
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.attr: dict[str, Any] = {}
+
+    @property
+    def data(self) -> Array:
+        """The mask, written out."""
+        return np.broadcast_to(np.bool_(self.value), (1, *self.shape))
+
+
+def limits(array: Array) -> Bounds:
+    """Least and largest value; zeros if there is none."""
+    if array.size == 1:
+        only = int(array.item())
+        return only, only
+    return (int(array.min()), int(array.max())) if array.size else (0, 0)
+
+
+def zeros(dtype: np.dtype[Any], rank: int) -> Array:
+    """A zero of `rank` axes."""
+    zero = _ZERO.get(dtype)
+    if zero is None:
+        zero = _ZERO[dtype] = np.zeros((), dtype)
+    return zero.reshape((1,) * rank)
+
+
+def split(handle: Any) -> Sum | None:
+    """An integer or pointer handle as a sum, if it is one without being written out."""
+    if isinstance(handle, Sum):
+        return handle
+    data = handle.data
+    wrapped = getattr(handle, "wrapped", False)
+    if data.size == data.shape[0]:  # one number per program
+        return Sum(data, zeros(data.dtype, data.ndim), handle.dtype, True, wrapped)
+    if data.shape[0] == 1:
+        if data.dtype == np.uint64:  # the base belongs to `across`, which tells the argument
+            base = data.reshape(-1)[:1].reshape((1,) * data.ndim)
+            return Sum(base, data - base, handle.dtype, False, wrapped)
+        return Sum(zeros(data.dtype, data.ndim), data, handle.dtype, False, wrapped)
+    return None
+
+
+def joined(across: Array, within: Array, dtype: Any, flat: bool, wrapped: bool) -> Any:
+    """The handle of a sum, written out where that costs nothing."""
+    if within.size == 1 and not (flat and within.ndim > 1):
+        return Lanes(across if flat else across + within, dtype, None, wrapped)
+    return Sum(across, within, dtype, flat, wrapped)
+
+
+def bounds_of(handle: Any) -> Bounds:
+    """Least and largest value of an integer handle."""
+    found = getattr(handle, "bounds", None)
+    if found is None:
+        found = limits(handle.data)
+        if isinstance(handle, Lanes):
+            handle.bounds = found
+    return found
+
+
+def is_uniform(handle: Any) -> bool:
+    """Whether all programs have the same, by construction."""
+    if isinstance(handle, Constant):
+        return True
+    array = handle.across if isinstance(handle, Sum) else handle.data
+    return bool(array.shape[0] == 1)
+
+
+def taken(handle: Any, rows: Array) -> Any:
+    """The handle for some of its programs, given by their positions."""
+    if is_uniform(handle):
+        return handle
+    if isinstance(handle, Sum):
+        return Sum(handle.across[rows], handle.within, handle.dtype, handle.flat, handle.wrapped)
+    return Lanes(handle.data[rows], handle.dtype, getattr(handle, "bounds", None), getattr(handle, "wrapped", False))
+
+
+def is_pointer(handle: Any) -> bool:
+    """Whether a handle is one of pointers."""
+    return isinstance(handle.dtype, PointerType)
+
+
+def block(handle: Any, element: Any, shape: Sequence[int]) -> Any:
+    """The tensor of a handle: a scalar if `shape` is empty."""
+    return new_tensor(handle, block_type(element, tuple(shape)) if shape else element)
+
+
+def new_tensor(handle: Any, kind: Any) -> Any:
+    """A tensor around a handle."""
+    made = new(_NOTHING, kind, handle.dtype)
+    made.handle = handle
+    return made
+
+
+_NOTHING = np.empty(0)
+
+
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """Shape of a tensor's block, ``()`` for a scalar."""
+    kind = tensor.type
+    return tuple(int(size) for size in kind.shape) if kind.__class__ is BlockType else ()

@@ -17,7 +17,7 @@ from kcheck.store import DEFAULT_ROOT
 
 _COMMANDS = {
     "fuzz": ("fuzz", "Run targets over generated layouts and sizes."),
-    "sanitize": ("sanitize", "Run targets under NVIDIA's compute-sanitizer."),
+    "sanitize": ("sanitize", "Run targets under a memory checker: kcheck's own, or NVIDIA's compute-sanitizer."),
     "compare": ("compare", "Compare two variants of a target: values, time, memory."),
     "replay": ("replay", "Run the case of a finding again."),
     "show": ("show", "Draw the layouts of a case."),

@@ -31,6 +31,7 @@ def command(directory: Path) -> int:
     click.echo("")
     click.echo(f"fuzz on the CPU interpreter with the view check: {'yes' if answers['interpret'][0] else 'no'}")
     click.echo(f"fuzz on a GPU: {'yes' if answers['cuda'][0] else 'no'}")
+    click.echo(f"sanitize on the CPU (--tool viewcheck): {'yes' if answers['interpret'][0] else 'no'}")
     click.echo(f"sanitize under compute-sanitizer: {'yes' if has_tool and answers['cuda'][0] else 'no'}")
     return 0 if any(works for works, _ in answers.values()) else 3
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from kcheck import config
-from kcheck.backend_spec import BackendSpec
+from kcheck.backend_spec import DEFAULT_ENGINE, ENGINES, BackendSpec
 from kcheck.cli import completion
 from kcheck.errors import UsageError
 from kcheck.gpus import DEFAULT, GPUS
@@ -232,8 +232,8 @@ def group(name: str, gather: Callable[..., Any], **options: Decorator) -> Decora
     return decorate
 
 
-def _backend_text(backend: str, pretend: str | None, all_configs: bool) -> str:
-    return str(BackendSpec(backend, pretend or "", all_configs))
+def _backend_text(backend: str, pretend: str | None, all_configs: bool, engine: str | None) -> str:
+    return str(BackendSpec(backend, pretend or "", all_configs, engine or ""))
 
 
 # The command gets what `kcheck.backend_spec` reads.
@@ -254,6 +254,12 @@ backend: Decorator = group(
     ),
     all_configs=click.option(
         "--all-configs", is_flag=True, help="Run every configuration of autotuned kernels (CPU), not the first alone."
+    ),
+    engine=click.option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        help="How the CPU runs the programs of a launch: batched, all of them together where that gives the same; "
+        f"sequential; auto, batched where it pays. {DEFAULT_ENGINE} if not given.",
     ),
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import groupby
 
 import torch
 
@@ -16,10 +15,10 @@ from kcheck.objects import argument_of
 from kcheck.target import Target
 from kcheck.worker.arena import Placement
 from kcheck.worker.backends.base import Fault, Frame, Launch, Place, Watch
+from kcheck.worker.compare import flat_bytes
 from kcheck.worker.run import Observation
 
 MAX_CELLS = 64
-MAX_STEPS = 12  # of a path
 HARMLESS = "the value read has no effect on the result in this case"
 UNPROVEN = "it is not shown that the result depends on it"
 _MEMORY_KINDS = {
@@ -102,32 +101,6 @@ def _memory_finding(case: Case, layouts: Mapping[str, Layout], fault: Fault, kin
         chain=tuple(source_frame(frame) for frame in fault.chain),
         notes=tuple(notes),
     )
-
-
-def with_paths(case: Case, findings: Iterable[Finding], watch: Watch) -> list[Finding]:
-    """Findings with the way that the kernel took to the bad access, where a run took it down."""
-    found = []
-    for finding in findings:
-        path = watch.paths.get((finding.file, finding.line), [])
-        view = case.views.get(finding.argument)
-        if view is None or len(path) < 2:
-            found.append(finding)
-            continue
-        size = dtype_named(view.dtype).itemsize
-        places = groupby(_step(view.layout, view.layout.first + offset // size) for offset in path)
-        runs = [(step, len(list(same))) for step, same in places]
-        steps = [step if count == 1 else f"{step} ({count} times)" for step, count in runs[:MAX_STEPS]]
-        more = "" if len(runs) <= MAX_STEPS else ", …"
-        way = f"the way of program {finding.program} through {finding.argument}: {', '.join(steps)}{more}"
-        found.append(replace(finding, notes=(*finding.notes, way)))
-    return found
-
-
-def _step(layout: Layout, element: int) -> str:
-    index = layout.index_at(element)
-    if index is not None:
-        return f"[{', '.join(map(str, index))}]"
-    return "gap" if 0 <= element < layout.backing_numel else "outside"
 
 
 def _where(fault: Fault, layout: Layout | None, view: View | None) -> str:
@@ -259,12 +232,12 @@ def _holds(tensor: torch.Tensor, byte: int) -> torch.Tensor:
     if size not in _SAME_SIZE:
         return (raw_bytes(tensor) == wanted).all(-1)
     pattern = int.from_bytes(bytes([wanted]) * size, "little", signed=size > 1)
-    return tensor.contiguous().view(_SAME_SIZE[size]) == pattern
+    return flat_bytes(tensor).view(_SAME_SIZE[size]).reshape(tensor.shape) == pattern
 
 
 def raw_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The bytes of every element: uint8, of the tensor's shape and one more dimension."""
-    return tensor.contiguous().reshape(-1).view(torch.uint8).reshape(*tensor.shape, tensor.element_size())
+    return flat_bytes(tensor).reshape(*tensor.shape, tensor.element_size())
 
 
 def unwritten_findings(

@@ -102,6 +102,12 @@ def wrong_elements(
     return ~(_close(a, e, allowed) | _close(a, p, allowed)), allowed
 
 
+def flat_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of all elements, row-major: uint8, one dimension."""
+    # A single element counts as contiguous in any stride, but only a stride of 1 can be seen as bytes.
+    return tensor.contiguous().as_strided((tensor.numel(),), (1,)).view(torch.uint8)
+
+
 def is_right(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> bool:
     """Whether no element is wrong by `wrong_elements`, found out at once where that needs few operations.
 
@@ -109,7 +115,7 @@ def is_right(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance)
     """
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         return False
-    if torch.equal(*(tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (actual, expected))):
+    if torch.equal(flat_bytes(actual), flat_bytes(expected)):
         return True
     if tolerance.exact or actual.dtype not in TOLERANCES:
         return False

@@ -6,9 +6,11 @@ import functools
 import inspect
 import linecache
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from kcheck.backend_spec import VIEWCHECK
@@ -37,6 +39,7 @@ from kcheck.worker.dead_reads import dead_findings
 from kcheck.worker.graphs import graph_findings
 from kcheck.worker.hazards import explained, hazard_findings
 from kcheck.worker.host import on_host
+from kcheck.worker.paths import traced, with_paths
 from kcheck.worker.reference import identical, value_findings
 from kcheck.worker.run import Observation, user_frame
 from kcheck.worker.sharing import prepared
@@ -112,8 +115,7 @@ def _try(trial: Trial, wild: bool) -> Judgement:
     disturbed = checks.disturbance_findings(
         trial.target, trial.case, first.placement, first.watch.faults, first.watch.launches
     )
-    faults = first.watch.faults
-    second = trial.run(SECOND, "reverse", frozenset((f.frame.file, f.frame.line, f.program) for f in faults))
+    second = trial.run(SECOND, "reverse", traced(first.watch.faults))
     if second.error is not None:
         return _failed(trial, second, second.error)
     if first.watch.partial or second.watch.partial:
@@ -136,7 +138,7 @@ def _sampled(trial: Trial, first: Observation, second: Observation) -> Judgement
     faults = checks.merged_faults((first.watch, second.watch))
     memory = checks.memory_findings(trial.case, trial.layouts, faults, effect=True)
     hazards, _ = hazard_findings(trial, first, second, memory, [])
-    found = (*checks.with_paths(trial.case, explained(memory, hazards), second.watch), *hazards)
+    found = (*with_paths(trial.case, explained(memory, hazards), second.watch), *hazards)
     gaps = [*first.watch.gaps, *second.watch.gaps]
     verdict = CaseVerdict.COULD_NOT_CHECK if gaps else CaseVerdict.MATCH
     return Judgement(
@@ -159,7 +161,7 @@ def compared(trial: Trial, first: Observation, second: Observation, disturbed: l
     faults = checks.merged_faults((first.watch, second.watch))
     memory = checks.memory_findings(trial.case, trial.layouts, faults, effect=bool(wrong) or not agree)
     hazards, wrong = hazard_findings(trial, first, second, memory, wrong)
-    memory = checks.with_paths(trial.case, explained(memory, hazards), second.watch)
+    memory = with_paths(trial.case, explained(memory, hazards), second.watch)
     memory += [f for f in disturbed if f.kind is not Kind.INPUT_MUTATED]
     grave = next((f for f in memory if f.severity.rank == 0), None)
     if grave is not None and wrong:  # a wrong value is a symptom of the wrong access, not a second bug
@@ -190,11 +192,27 @@ def _failed(trial: Trial, run: Observation, error: BaseException) -> Judgement:
         reason = f"{error.frame.file}:{error.frame.line}: {error.reason}" if error.frame else error.reason
         verdict = CaseVerdict.FINDINGS if memory else CaseVerdict.COULD_NOT_CHECK
         return Judgement(verdict, reason, memory, _launches(run))
+    if _is_own(error):
+        raise error
     if isinstance(error, REJECTIONS) and len(run.watch.launches) == run.forward and not memory:
         return _rejected(trial, error)
     own = () if memory else (_error_finding(trial.target, run, error),)
     fatal = isinstance(error, ContextLost)
     return Judgement(CaseVerdict.FINDINGS, findings=(*memory, *own), launches=_launches(run), fatal=fatal)
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether kcheck itself is at fault: its own code raised what only a mistake in code raises."""
+    if not isinstance(error, (ImportError, NameError, AttributeError, KeyError)):
+        return False
+    frames = traceback.extract_tb(error.__traceback__)
+    own = Path(__file__).resolve().parent
+    return bool(frames) and own in Path(frames[-1].filename).resolve().parents and not _stands_in(frames[-1].filename)
+
+
+def _stands_in(file: str) -> bool:
+    """Whether code of kcheck raises there in the name of what it stands in for."""
+    return Path(file).name.startswith("pretend")
 
 
 def _rejected(trial: Trial, error: BaseException) -> Judgement:

@@ -53,7 +53,8 @@ def _is_alias(target: Target, case: Case, output: str, source: str) -> bool:
     declared = target.aliases.get(argument_of(output)) == argument_of(source)
     views = case.views
     one_place = views[output].layout == views[source].layout
-    return declared and one_place and views[output].role is Role.OUTPUT and not views[source].role.writable
+    given = (Role.INPUT, Role.INDEX, Role.CONSUMED)
+    return declared and one_place and views[output].role is Role.OUTPUT and views[source].role in given
 
 
 def _undeclared(target: Target, one: str, other: str, views: Mapping[str, View]) -> SpecError:

@@ -405,3 +405,31 @@ def test_a_line_that_writes_an_input_and_strays_is_told_of_both() -> None:
     case = Case(x=Tensor("float32", NARROWED))
     found = memory_findings(case, {"x": NARROWED}, merged_faults([watch, watch]), effect=True)
     assert [finding.kind for finding in found] == [Kind.OUT_OF_VIEW_WRITE]
+
+
+def test_a_single_element_in_an_odd_stride_is_compared() -> None:
+    """It counts as contiguous, whatever its stride."""
+
+    def every_other(out: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        out.copy_(x)
+        return torch.zeros(2)[::2]
+
+    def right(out: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x, torch.zeros(2)[::2]
+
+    def wrong(out: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x, torch.ones(2)[::2]
+
+    assert judge(make(every_other, right)).verdict is CaseVerdict.MATCH
+    assert kinds(judge(make(every_other, wrong))) == [Kind.VALUE_MISMATCH]
+
+
+def test_a_module_that_kcheck_itself_lacks_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kcheck.worker import poisoned
+
+    code = compile("def broken(self, byte):\n    raise ModuleNotFoundError('none')", poisoned.__file__, "exec")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    monkeypatch.setattr(poisoned.PoisonedMemory, "__init__", names["broken"])
+    with pytest.raises(ModuleNotFoundError):
+        judge(make(double, double_oracle))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import kcheck
+from kcheck.baseline import Known, holds
 from kcheck.case import Case
 from kcheck.errors import KcheckError
 from kcheck.events import (
@@ -17,6 +19,7 @@ from kcheck.events import (
     CaseVerdict,
     Discovery,
     Event,
+    Gone,
     Phase,
     PhaseStarted,
     RunDone,
@@ -47,6 +50,7 @@ class Subject:
         cases: Its cases, small ones first.
         notes: What the reader should know of their choice, a sentence each.
         problem: Why there are no cases, a sentence.
+        known: What the run's baseline lists for it.
     """
 
     target: Target
@@ -54,6 +58,7 @@ class Subject:
     cases: tuple[Case, ...]
     notes: tuple[str, ...] = ()
     problem: str = ""
+    known: tuple[Known, ...] = ()
 
 
 @dataclass(slots=True)
@@ -75,6 +80,7 @@ class _Turn:
 
     subject: Subject
     began: float
+    seconds: float
     counts: Counter[CaseVerdict] = field(default_factory=Counter)
     launches: Counter[str] = field(default_factory=Counter)
     rejections: Counter[str] = field(default_factory=Counter)
@@ -82,6 +88,9 @@ class _Turn:
     reasons: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     bugs: dict[FaultKey, _Bug] = field(default_factory=dict)
+    met: set[str] = field(default_factory=set)  # fingerprints of known findings
+    judged: set[tuple[Tool, str]] = field(default_factory=set)  # tools and keys of cases
+    gone: list[Gone] = field(default_factory=list)
 
     def result(self) -> TargetResult:
         """Sum up."""
@@ -90,7 +99,13 @@ class _Turn:
         if not judged and not reasons:
             quote = next(iter(self.rejections), "")
             reasons = [f"every case was rejected: {quote}" if quote else "no case ran"]
-        verdict = CaseVerdict.FINDINGS if self.bugs else CaseVerdict.COULD_NOT_CHECK if reasons else CaseVerdict.MATCH
+        verdict = (
+            CaseVerdict.FINDINGS
+            if self.bugs or self._unlaunched()
+            else CaseVerdict.COULD_NOT_CHECK
+            if reasons
+            else CaseVerdict.MATCH
+        )
         found = sorted((bug.told for bug in self.bugs.values()), key=lambda told: told.finding.severity.rank)
         return TargetResult(
             name=self.subject.target.name,
@@ -99,8 +114,32 @@ class _Turn:
             notes=(*self.subject.notes, *self.notes),
             cases=dict(self.counts),
             seconds=time.monotonic() - self.began,
-            discoveries=tuple(found),
+            discoveries=tuple(found) + self._unlaunched(),
             launches=dict(self.launches),
+            gone=tuple(self.gone),
+        )
+
+    def known(self, tool: Tool) -> dict[str, Known]:
+        """What the baseline lists for a tool, by fingerprint."""
+        return {entry.fingerprint: entry for entry in self.subject.known if entry.found_by == tool}
+
+    def settle(self, tool: Tool) -> None:
+        """Hold the baseline against what the tool showed."""
+        for entry in self.known(tool).values():
+            if entry.is_crash or entry.fingerprint in self.met:
+                continue
+            if (tool, entry.case.key) not in self.judged:
+                self.reasons.append(f"{tool}: {entry.title}: its case in the baseline could not be checked")
+            elif entry.strict:
+                self.gone.append(entry.gone)
+            else:
+                self.notes.append(f"{tool}: {entry.title} is in the baseline, and this run did not see it")
+
+    def _unlaunched(self) -> tuple[Discovery, ...]:
+        return tuple(
+            entry.unlaunched(self.subject.target.name, self.subject.spec)
+            for entry in self.subject.known
+            if entry.is_crash
         )
 
 
@@ -114,6 +153,7 @@ class SanitizerCampaign:
         store: Where findings are kept.
         seed: Of the random cases, for reports.
         max_time: Seconds a target after which no launch begins.
+        total_time: Seconds for all targets, in equal shares of what is left.
     """
 
     def __init__(
@@ -125,9 +165,10 @@ class SanitizerCampaign:
         *,
         seed: int = 0,
         max_time: float = 600.0,
+        total_time: float = math.inf,
     ) -> None:
         self._subjects, self._tools, self._setup, self._store = subjects, tools, setup, store
-        self._seed, self._max_time = seed, max_time
+        self._seed, self._max_time, self._total_time = seed, max_time, total_time
 
     def run(self) -> Iterator[Event]:
         """Run, and yield events until `RunDone`. Ctrl-C ends the run in order; what was found is kept."""
@@ -136,8 +177,9 @@ class SanitizerCampaign:
         yield RunStarted(names, self._setup.backend, self._seed, self._versions())
         results: list[TargetResult] = []
         interrupted = False
-        for subject in self._subjects:
-            turn = _Turn(subject, time.monotonic())
+        for done, subject in enumerate(self._subjects):
+            share = (self._total_time - (time.monotonic() - began)) / (len(self._subjects) - done)
+            turn = _Turn(subject, time.monotonic(), min(self._max_time, share))
             yield TargetStarted(subject.target.name)
             try:
                 yield from self._tools_of(turn)
@@ -164,6 +206,14 @@ class SanitizerCampaign:
         cases = [case for case in subject.cases if all(b.nbytes < MAX_BACKING for b in case.backings.values())]
         if left_out := len(subject.cases) - len(cases):
             turn.notes.append(f"{cases_text(left_out)} with tensors of {MAX_BACKING >> 20} MiB or more: left out")
+        small = len(cases)
+        cases = [
+            case for case in cases if not any(entry.is_crash and holds(case, entry.case) for entry in subject.known)
+        ]
+        if left_out := small - len(cases):
+            turn.notes.append(
+                f"{cases_text(left_out)} not launched: they hold the case of a crash known from the baseline"
+            )
         for tool in self._tools:
             yield PhaseStarted(subject.target.name, Phase.SWEEP, len(cases))
             yield from self._tool(turn, tool, cases)
@@ -171,7 +221,7 @@ class SanitizerCampaign:
     def _tool(self, turn: _Turn, tool: Tool, cases: Sequence[Case]) -> Iterator[Event]:
         target = turn.subject.target
         launcher = Launcher(self._setup, tool, turn.subject.spec, target.kernels)
-        session = Session(launcher, turn.began + self._max_time)
+        session = Session(launcher, turn.began + turn.seconds)
         began = before = time.monotonic()
         ran = 0
         for checked in session.check(cases):
@@ -182,30 +232,39 @@ class SanitizerCampaign:
                 turn.rejections[checked.reason] += 1
             elif checked.verdict is CaseVerdict.COULD_NOT_CHECK and not session.reasons:
                 turn.unchecked[f"{tool}: {checked.reason}"] += 1
-            yield CaseDone(target.name, Phase.SWEEP, checked.verdict, seconds)
+            yield CaseDone(target.name, Phase.SWEEP, checked.verdict, seconds, checked.case, checked.reason)
+            if checked.verdict is not CaseVerdict.COULD_NOT_CHECK:
+                turn.judged.add((tool, checked.case.key))
             yield from self._discover(turn, tool, checked)
         turn.launches.update(session.launches)
         turn.reasons += [f"{tool}: {reason}" for reason in session.reasons]
         turn.notes += [f"{tool}: {note}" for note in session.notes]
         turn.notes.append(f"{tool}: {cases_text(ran)}, {launcher.count} starts, {time.monotonic() - began:.0f} s")
+        turn.settle(tool)
         if not session.reasons and not turn.bugs and turn.counts[CaseVerdict.MATCH]:
             turn.reasons += [f"{tool}: {reason}" for reason in _unseen(target, session.launches)]
 
     def _discover(self, turn: _Turn, tool: Tool, checked: Checked) -> Iterator[Event]:
+        known = turn.known(tool)
         for finding in checked.findings:
+            entry = known.get(finding.fingerprint(turn.subject.target.name))
             bug = turn.bugs.get(fault_key(finding))
+            if entry is not None:
+                turn.met.add(entry.fingerprint)
+                if bug is not None and entry.covers(finding):
+                    bug.discovery = replace(bug.discovery, known=entry.issue)
             if bug is None:
-                discovery = self._discovery(turn.subject, finding, checked.case)
+                discovery = self._discovery(turn.subject, finding, checked.case, tool, entry)
                 bug = turn.bugs[fault_key(finding)] = _Bug(discovery)
-                self._store.save(discovery, tool)
+                self._store.save(discovery)
                 yield BugFound(discovery)
             bug.seen += 1
             view = checked.case.views.get(finding.argument)
             bug.kinds |= view.kinds if view is not None else frozenset()
 
-    def _discovery(self, subject: Subject, finding: Finding, case: Case) -> Discovery:
+    def _discovery(self, subject: Subject, finding: Finding, case: Case, tool: Tool, entry: Known | None) -> Discovery:
         view = case.views.get(finding.argument)
-        return Discovery(
+        found = Discovery(
             target=subject.target.name,
             spec=subject.spec,
             finding=finding,
@@ -213,7 +272,9 @@ class SanitizerCampaign:
             case=case,
             layout_kinds=tuple(sorted(view.kinds)) if view is not None else (),
             directory=self._store.unusual,
+            tool=tool,
         )
+        return entry.tracked(found) if entry is not None and entry.covers(finding) else found
 
 
 def _unseen(target: Target, launches: Mapping[str, int]) -> list[str]:

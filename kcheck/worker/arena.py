@@ -44,7 +44,8 @@ class Style:
         dead: 0, 1 or 2: what lies in elements that the target calls dead; 2 is NaN.
         dead_only: The one view that `dead` is for; the others have 0. ``""``: all.
         undefined: What lanes hold that a kernel masks off without ``other``, where the backend can choose.
-        stale: Reads that race yield what was there before the launch, where the backend can choose.
+        stale: The line, as ``(file, line)``, whose reads yield what was there before the launch where they race, if the
+            backend can choose.
         undefined_at: The one line that `undefined` is for, as ``(file, line)``. None: all.
     """
 
@@ -55,7 +56,7 @@ class Style:
     dead_only: str = ""
     undefined: Literal["zero", "wild"] = "zero"
     undefined_at: tuple[str, int] | None = None
-    stale: bool = False
+    stale: tuple[str, int] | None = None
 
     def decoys_of(self, backing: str) -> int:
         """Which set of decoys lies around the views of a backing."""

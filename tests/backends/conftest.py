@@ -37,6 +37,12 @@ def bugs() -> ModuleType:
     return _load("bug_kernels")
 
 
+@pytest.fixture(scope="session")
+def hazards() -> ModuleType:
+    """Kernels whose accesses the test chooses."""
+    return _load("hazard_kernels")
+
+
 @contextmanager
 def _silent(**tensors: torch.Tensor) -> Iterator[Watch]:
     regions = [Region(name, tensor, True) for name, tensor in tensors.items()]

@@ -91,19 +91,21 @@ def test_a_sampled_grid_says_so(features: Any, order: Any) -> None:
     o = torch.full((1000,), -1, dtype=torch.int32)
     with InterpretBackend(max_programs=50).watch([Region("o", o, True)], order=order) as watch:
         features.program_numbers[(10, 10, 10)](o)
+        features.last_program[(5, 2)](o)
     ran = [number for number, value in enumerate(o.tolist()) if value == number]
     assert watch.launches[0].programs == len(ran) == 50
     assert {0, 9, 90, 99, 900, 909, 990, 999} <= set(ran)
-    assert len(watch.gaps) == 1
-    assert "50 of 1000 programs" in watch.gaps[0]
-    assert "incomplete" in watch.gaps[0]
+    assert list(watch.partial) == ["program_numbers", "last_program"]
+    assert watch.partial["program_numbers"].startswith("50 of 1,000 programs of kernel program_numbers ran (5.00%)")
+    # What a later kernel would read is not there.
+    assert watch.launches[1].programs == 0
 
 
 def test_a_small_grid_is_not_sampled(features: Any) -> None:
     o = torch.zeros(24, dtype=torch.int32)
     with InterpretBackend(max_programs=24).watch([Region("o", o, True)]) as watch:
         features.program_numbers[(2, 3, 4)](o)
-    assert not watch.gaps
+    assert not watch.partial
     assert watch.launches[0].programs == 24
 
 

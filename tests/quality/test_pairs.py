@@ -79,7 +79,7 @@ PAIRS = [
     Stated("unwritten.py::wrong", Kind.UNWRITTEN_OUTPUT, "out", "scale_kernel[", {"out": (1, 32)}, "", (0, 16)),
     # The strategies begin at 2 columns, and at 2 programs.
     Stated("mutated.py::wrong", Kind.INPUT_MUTATED, "x", "tl.store(x_ptr", {"x": (1, 2)}, ""),
-    Stated("nondeterministic.py::wrong", Kind.NONDETERMINISM, "out", "last_kernel[", {"x": (2,)}, "", (0,)),
+    Stated("nondeterministic.py::wrong", Kind.RACE, "out", "tl.store(out_ptr, value)", {"x": (2,)}, "", (0,)),
 ]
 
 
@@ -165,7 +165,7 @@ def test_a_clean_rejection_is_no_finding_and_no_pass(client: Client, tmp_path: P
     [
         ("made_by_target.py::unwritten", Kind.UNWRITTEN_OUTPUT, "return"),
         ("made_by_target.py::unwritten_without_oracle", Kind.UNWRITTEN_OUTPUT, "return"),
-        ("made_by_target.py::into_empty", Kind.UNINITIALIZED_READ, "return"),
+        ("made_by_target.py::into_empty", Kind.UNINITIALIZED_READ, "out_ptr (made by the target)"),
         ("made_by_target.py::temporary", Kind.OUT_OF_BOUNDS_READ, "x (made by the target)"),
     ],
 )

@@ -13,6 +13,7 @@ import click
 import pytest
 from hypothesis import strategies as st
 
+from kcheck.baseline import Known, known_of
 from kcheck.case import Backing, Case, View
 from kcheck.cli import sanitize as cli
 from kcheck.events import BugFound, CaseVerdict, Event, RunDone, TargetDone, TargetResult
@@ -94,12 +95,14 @@ def run(
     case_timeout: float = 60.0,
     max_time: float = 600.0,
     leaks: bool = False,
+    known: Sequence[Known] = (),
 ) -> Ran:
     store = Store(tmp_path / "store").open()
     folder = store.root / "sanitize"
     folder.mkdir(exist_ok=True)
     setup = Setup(locate(), folder, store.log, "interpret", case_timeout, leaks)
-    campaign = SanitizerCampaign([Subject(target, "gather.py", tuple(cases))], tools, setup, store, max_time=max_time)
+    subject = Subject(target, "gather.py", tuple(cases), known=tuple(known))
+    campaign = SanitizerCampaign([subject], tools, setup, store, max_time=max_time)
     return Ran(list(campaign.run()), store)
 
 
@@ -264,8 +267,8 @@ def test_all_tools_run_over_all_cases(fake: Fake, tmp_path: Path) -> None:
 
 
 def main(*arguments: str) -> int:
-    """The command in this process."""
-    code: int = cli.command.main(list(arguments), standalone_mode=False)
+    """The command in this process, with memcheck unless the arguments say otherwise."""
+    code: int = cli.command.main(["--tool", "memcheck", *arguments], standalone_mode=False)
     return code
 
 
@@ -319,5 +322,56 @@ def test_the_command_exits_with_3_where_a_proof_is_missing(drop: str, fake: Fake
 
 @pytest.mark.usefixtures("with_gpu", "fake")
 def test_a_tool_that_does_not_exist_is_not_offered() -> None:
-    with pytest.raises(click.UsageError, match="viewcheck"):
-        main("builtin:paged_gather", "--tool", "viewcheck")
+    with pytest.raises(click.UsageError, match="leakcheck"):
+        main("builtin:paged_gather", "--tool", "leakcheck")
+
+
+ISSUE = "https://example.org/issues/7"
+
+
+def known_fault(fake: Fake, tmp_path: Path) -> Known:
+    """What a first run finds, with an issue."""
+    fake.behave(fixture="memcheck_read_oob", faulty=[2])
+    (found,) = run(tmp_path / "before", numbered(6)).result.discoveries
+    return replace(known_of(found, "cuda"), issue=ISSUE)
+
+
+def test_a_known_fault_stays_known(fake: Fake, tmp_path: Path) -> None:
+    known = known_fault(fake, tmp_path)
+    assert known.found_by == "memcheck"
+    result = run(tmp_path, [known.case, *numbered(6)], known=[known]).result
+    (found,) = result.discoveries
+    assert (found.known, found.fingerprint, found.tool) == (ISSUE, known.fingerprint, "memcheck")
+    assert (result.gone, result.reasons) == ((), ())
+
+
+def test_a_known_fault_that_is_gone_is_told(fake: Fake, tmp_path: Path) -> None:
+    known = known_fault(fake, tmp_path)
+    fake.behave()
+    result = run(tmp_path, [known.case, *numbered(6)], known=[known]).result
+    assert [gone.fingerprint for gone in result.gone] == [known.fingerprint]
+    assert run(tmp_path, [known.case], known=[replace(known, strict=False)]).result.gone == ()
+
+
+def test_a_known_fault_whose_case_was_not_checked_is_not_gone(fake: Fake, tmp_path: Path) -> None:
+    known = known_fault(fake, tmp_path)
+    fake.behave(dies=[2])
+    result = run(tmp_path, [known.case, *numbered(2)], known=[known]).result
+    assert result.gone == ()
+    assert any("its case in the baseline could not be checked" in reason for reason in result.reasons)
+
+
+def test_a_known_fault_of_another_tool_is_none_of_this_ones_business(fake: Fake, tmp_path: Path) -> None:
+    known = replace(known_fault(fake, tmp_path), found_by="initcheck")
+    fake.behave()
+    result = run(tmp_path, numbered(6), known=[known]).result
+    assert (result.verdict, result.gone) == (V.MATCH, ())
+
+
+def test_no_case_that_holds_a_known_crash_is_launched(fake: Fake, tmp_path: Path) -> None:
+    known = replace(known_fault(fake, tmp_path), kind=Kind.CRASH, found_by="cuda")
+    fake.behave()
+    result = run(tmp_path, numbered(6), known=[known]).result
+    assert result.cases == {V.MATCH: 2}
+    assert any("4 cases not launched" in note for note in result.notes)
+    assert [(found.known, found.seen) for found in result.discoveries] == [(ISSUE, 0)]

@@ -56,7 +56,7 @@ def test_without_a_gpu(tmp_path: Path) -> None:
     program = tmp_path / "compute-sanitizer"
     program.write_text(f"#!{sys.executable}\nprint('Version 2025.3.1.0')\n")
     program.chmod(0o755)
-    said = sentence(kcheck(tmp_path, "sanitize", "builtin:paged_gather", path=str(tmp_path)))
+    said = sentence(kcheck(tmp_path, "sanitize", "builtin:paged_gather", "--tool", "memcheck", path=str(tmp_path)))
     assert said == "kcheck: an NVIDIA GPU and its driver are missing: this machine shows none in /dev\n"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kcheck.backend_spec import VIEWCHECK, BackendSpec
+from kcheck.backend_spec import DEFAULT_ENGINE, VIEWCHECK, BackendSpec
 from kcheck.errors import UsageError
 from kcheck.gpus import DEFAULT
 from kcheck.worker.backends.base import Backend
@@ -30,7 +30,8 @@ def open_backend(name: str) -> Backend:
         from kcheck.worker.backends.interpret import InterpretBackend
 
         most = MAX_PROGRAMS if spec.name == VIEWCHECK else None
-        return InterpretBackend(most, spec.pretend or DEFAULT, spec.all_configs, spec.name)
+        engine = spec.engine or DEFAULT_ENGINE
+        return InterpretBackend(most, spec.pretend or DEFAULT, spec.all_configs, spec.name, engine)
     if spec.name == "cuda":
         from kcheck.worker.backends.cuda import CudaBackend
 

@@ -20,7 +20,6 @@ from kcheck.findings import Kind
 
 AccessKind = Literal["read", "write", "atomic"]
 ProgramOrder = Literal["forward", "reverse", "shuffled"]
-Engine = Literal["auto", "batched", "sequential"]
 
 
 class Place(enum.Enum):
@@ -246,15 +245,15 @@ class Conditions:
             (NaN, far out of range).
         undefined_at: The one line, as ``(file, line)``, that `undefined` is for. None: all.
         traced: Accesses whose path to take down, as ``(file, line, program)``.
-        stale: Reads that race with a write of another program yield what was there when the launch began, which is one
-            of the values that a GPU may give them.
+        stale: A line, as ``(file, line)``, whose reads yield what was there when the launch began where they race with
+            a write of another program: one of the values that a GPU may give them.
     """
 
     poison: int | None = None
     undefined: Literal["zero", "wild"] = "zero"
     undefined_at: tuple[str, int] | None = None
     traced: Traced = frozenset()
-    stale: bool = False
+    stale: tuple[str, int] | None = None
 
 
 PLAIN = Conditions()

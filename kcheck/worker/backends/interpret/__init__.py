@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
+from kcheck.backend_spec import DEFAULT_ENGINE
 from kcheck.gpus import DEFAULT, gpu_named
-from kcheck.worker.backends.base import PLAIN, Conditions, Engine, ProgramOrder, Region, Watch
+from kcheck.worker.backends.base import PLAIN, Conditions, ProgramOrder, Region, Watch
 
 __all__ = ["InterpretBackend"]
 
@@ -38,7 +39,7 @@ class InterpretBackend:
         pretend: str = DEFAULT,
         all_configs: bool = False,
         name: str = "interpret",
-        engine: Engine = "sequential",
+        engine: str = DEFAULT_ENGINE,
     ) -> None:
         if max_programs is not None and max_programs < 1:
             raise ValueError(f"max_programs must be at least 1, got {max_programs}")

@@ -69,7 +69,7 @@ class AccessHistory:
         self._ordering = Ordering(programs)
         for argument in arguments:
             argument.shadow = self._shadow_of(argument.backing, argument.dtype.itemsize)
-            if self._stale and argument.shadow is not None:
+            if self._stale is not None and argument.shadow is not None:
                 argument.shadow.remember()
 
     def begin_program(self, program: Program) -> None:
@@ -118,7 +118,7 @@ class AccessHistory:
         if self._programs == 1:
             return values
         met = self._meet("read", argument, shadow, index, cells, values)
-        if met is not None and self._stale:
+        if met is not None and self._stale == frames.access_site():
             values = np.where(met, shadow.remembered(values.dtype)[index], values)
         # The first reader of a launch is kept: whoever writes later, and is another program, meets it.
         readers = shadow.of("read")

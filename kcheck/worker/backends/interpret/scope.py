@@ -18,7 +18,6 @@ from kcheck.worker.backends.base import (
     PLAIN,
     CompileFailed,
     Conditions,
-    Engine,
     ProgramOrder,
     Region,
     Unsupported,
@@ -70,7 +69,7 @@ _entered = _Entered()
 def entered(
     regions: Sequence[Region], spans: Sequence[tuple[int, int]], decoy_seed: int, order: ProgramOrder,
     max_programs: int | None, conditions: Conditions = PLAIN,
-    engine: Engine = "sequential",
+    engine: str = "sequential",
 ) -> Iterator[Watch]:  # fmt: skip
     """Interpret and check every launch until the context ends."""
     if _entered.launcher is not None:

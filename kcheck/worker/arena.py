@@ -1,8 +1,7 @@
 """The arena: guarded memory that a case's tensors live in.
 
-Each backing sits between red zones. Red zones and gaps (bytes that no view reaches) hold *decoys*: valid-looking
-values, different in every element between two runs of unlike `Style`, so that a read of them shows in the result.
-What changes outside of writable views is found by comparing the memory before and after.
+Each backing sits between red zones. Red zones and gaps (bytes that no view reaches) hold *decoys*, so that a read of
+them shows in the result. What changes outside of writable views is found by comparing the memory before and after.
 """
 
 from __future__ import annotations
@@ -10,57 +9,21 @@ from __future__ import annotations
 import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Literal
 
 import torch
 
-from kcheck.case import Case, Role, View
-from kcheck.dtypes import DType, dtype_named
+from kcheck.case import Case, Role
+from kcheck.dtypes import dtype_named
 from kcheck.errors import CouldNotCheck
 from kcheck.layout import Layout
-from kcheck.worker.exact import wild_value
-from kcheck.worker.values import floats, hashed, torch_dtype, values
+from kcheck.worker.decoys import Decoys, Style, poison
+from kcheck.worker.values import torch_dtype, values
 
 ALIGNMENT = 256  # bytes; torch's CUDA allocator gives no less
 RED_ZONE = 512  # bytes on either side of a backing
 SPARSE_BYTES = 1 << 28  # from this size on a backing is reserved, not filled
 MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 MOST_ELEMENTS = 1 << 29  # of one view; values are made as int64
-DECOY_SEED = 0xDEC0
-WILD = 2  # in place of a set of decoys
-DECOY_BYTES = 1 << 16  # made at once; most cases need no more
-DECOY_KINDS = 64  # kept
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """What must not matter, and so differs between two runs of a case.
-
-    Attributes:
-        decoys: 0 or 1: which of two sets of decoys lies in gaps and red zones; `WILD`: values that lead far away.
-        poison: Byte that outputs and scratch are filled with before the run.
-        only: The one backing that `decoys` is for; the others have set 0. ``""``: all.
-        dead: 0, 1 or 2: what lies in elements that the target calls dead; 2 is NaN.
-        dead_only: The one view that `dead` is for; the others have 0. ``""``: all.
-        undefined: What lanes hold that a kernel masks off without ``other``, where the backend can choose.
-        stale: The line, as ``(file, line)``, whose reads yield what was there before the launch where they race, if the
-            backend can choose.
-        undefined_at: The one line that `undefined` is for, as ``(file, line)``. None: all.
-    """
-
-    decoys: int = 0
-    poison: int = 0xA5
-    only: str = ""
-    dead: int = 0
-    dead_only: str = ""
-    undefined: Literal["zero", "wild"] = "zero"
-    undefined_at: tuple[str, int] | None = None
-    stale: tuple[str, int] | None = None
-
-    def decoys_of(self, backing: str) -> int:
-        """Which set of decoys lies around the views of a backing."""
-        return self.decoys if self.only in ("", backing) else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +132,7 @@ class Arena:
     def __init__(self, device: str = "cpu") -> None:
         self.device = device
         self._buffer = torch.empty(0, dtype=torch.uint8, device=device)
-        self._decoys: dict[tuple[str, int, int, int], torch.Tensor] = {}
+        self._decoys = Decoys(device)
         self._kept: Placement | None = None  # the last one: the runs of a case differ in what lies there, not where
 
     def place(
@@ -242,7 +205,7 @@ class Arena:
             if not slot.sparse:
                 view = views[placement.views_of(name)[0]]
                 guarded.append(placement.buffer[slot.guarded])
-                decoys.append(self._decoy_bytes(view, guarded[-1].numel(), style.decoys_of(name)))
+                decoys.append(self._decoys.of(view, guarded[-1].numel(), style.decoys_of(name)))
         if guarded:
             torch._foreach_copy_(guarded, decoys)  # one kernel on a GPU
         for name, view in views.items():
@@ -254,21 +217,6 @@ class Arena:
         placement.before = placement.buffer.clone()
         if placement.writable is None:
             placement.writable = _writable_bytes(placement)
-
-    def _decoy_bytes(self, view: View, nbytes: int, which: int) -> torch.Tensor:
-        """Decoys for a view's backing, made once for each data type and range."""
-        if which == WILD:
-            value = torch.tensor([wild_value(view)]).to(torch_dtype(view.dtype)).to(self.device)
-            return value.view(torch.uint8).repeat(-(-nbytes // value.element_size()))[:nbytes]
-        low, high = decoy_range(view)
-        key = (view.dtype, low, high, which)
-        made = self._decoys.get(key)
-        if made is None or made.numel() < nbytes:
-            if len(self._decoys) >= DECOY_KINDS:
-                self._decoys.clear()
-            made = decoy_bytes(dtype_named(view.dtype), low, high, max(nbytes, DECOY_BYTES), which, self.device)
-            self._decoys[key] = made
-        return made[:nbytes]
 
 
 def _own_storage(part: torch.Tensor) -> torch.Tensor:
@@ -291,58 +239,6 @@ class _DeviceBytes:
             "data": (part.data_ptr(), False),
             "version": 3,
         }
-
-
-def decoy_bytes(
-    dtype: DType, low: int, high: int, nbytes: int, which: int, device: torch.device | str = "cpu"
-) -> torch.Tensor:
-    """Decoys of a data type.
-
-    Args:
-        dtype: Data type.
-        low: Smallest integer that looks valid.
-        high: Largest.
-        nbytes: Bytes wanted.
-        which: 0 or 1; the two sets differ in every element (of integers, where there are two valid ones).
-        device: Where.
-
-    Returns:
-        A tensor of uint8, shape (nbytes,).
-    """
-    count = -(-nbytes // dtype.itemsize)
-    bits = hashed(DECOY_SEED, 0, count, device)
-    if dtype.is_float:
-        typed = floats(bits ^ (which << 31), dtype, 0)  # the top bit moves every value by 1
-    else:
-        size = high - low + 1
-        shift = which * (1 + hashed(DECOY_SEED + 1, 0, count, device) % max(size - 1, 1))
-        typed = (low + (bits % size + shift) % size).to(torch_dtype(dtype.name))
-    return typed.view(torch.uint8)[:nbytes]
-
-
-def decoy_range(view: View) -> tuple[int, int]:
-    """Values that look valid where this view's do: a power of two of them, so that cases can share decoys."""
-    fill = view.fill
-    if view.bound is not None:
-        low, high = 0, max(view.bound - 1, 0)
-    elif fill.kind == "hashed":
-        low, high = fill.low, fill.high
-    else:
-        numbers = [int(value) for value in fill.values] or [0]
-        low, high = min(numbers), max(numbers)
-    return low, low + (1 << (high - low + 1).bit_length() - 1) - 1
-
-
-def poison(tensor: torch.Tensor, byte: int) -> None:
-    """Fill every byte of a view's elements."""
-    if tensor.dtype == torch.bool:  # 0 and 1 are the only valid bytes
-        byte &= 1
-    tensor.copy_(_poisoned_element(tensor.dtype, byte, tensor.device).expand(tensor.shape))
-
-
-@lru_cache(maxsize=64)
-def _poisoned_element(dtype: torch.dtype, byte: int, device: torch.device) -> torch.Tensor:
-    return torch.full((dtype.itemsize,), byte, dtype=torch.uint8, device=device).view(dtype).reshape(())
 
 
 def _distinct(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:

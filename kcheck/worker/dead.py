@@ -12,9 +12,9 @@ from kcheck.dtypes import dtype_named
 from kcheck.errors import SpecError
 from kcheck.objects import argument_of
 from kcheck.target import GRAD_OUTPUT, Target
-from kcheck.worker.arena import decoy_bytes, decoy_range
 from kcheck.worker.arguments import arguments
 from kcheck.worker.call import named_tensors
+from kcheck.worker.decoys import decoy_bytes, decoy_range
 from kcheck.worker.run import user_frame
 from kcheck.worker.values import torch_dtype
 

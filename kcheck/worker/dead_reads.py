@@ -9,8 +9,8 @@ import torch
 from kcheck.errors import SpecError
 from kcheck.findings import Finding, Kind
 from kcheck.worker import checks, oracle
-from kcheck.worker.arena import Style
 from kcheck.worker.dead import NAN, with_dead
+from kcheck.worker.decoys import Style
 from kcheck.worker.reference import changed_elements, identical
 from kcheck.worker.run import Observation
 from kcheck.worker.trial import FIRST, Trial

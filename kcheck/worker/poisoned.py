@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from kcheck.worker.arena import poison
+from kcheck.worker.decoys import poison
 
 _WITHOUT_VALUES: frozenset[Callable[..., Any]] = frozenset(
     (

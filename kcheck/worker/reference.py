@@ -9,8 +9,8 @@ import torch
 
 from kcheck.findings import Finding, Kind, Mismatch
 from kcheck.worker import checks, oracle
-from kcheck.worker.arena import Style
 from kcheck.worker.compare import Precise, Tolerance, describe, differ, is_right, wrong_elements
+from kcheck.worker.decoys import Style
 from kcheck.worker.run import Observation
 from kcheck.worker.trial import FIRST, SECOND, Trial
 

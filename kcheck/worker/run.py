@@ -15,10 +15,11 @@ from kcheck.case import Case, Role
 from kcheck.errors import KcheckError
 from kcheck.origin import is_user_code
 from kcheck.target import Target
-from kcheck.worker.arena import Arena, Placement, Style
+from kcheck.worker.arena import Arena, Placement
 from kcheck.worker.arguments import arguments
 from kcheck.worker.backends.base import Backend, Conditions, ProgramOrder, Region, Traced, Watch
 from kcheck.worker.call import both_passes, named_tensors
+from kcheck.worker.decoys import Style
 from kcheck.worker.host import place_on_host
 from kcheck.worker.modes import kept
 from kcheck.worker.poisoned import PoisonedMemory

@@ -10,10 +10,11 @@ import torch
 from kcheck.case import Case
 from kcheck.layout import Layout
 from kcheck.target import Target
-from kcheck.worker.arena import Arena, Style
+from kcheck.worker.arena import Arena
 from kcheck.worker.backends.base import Backend, Compile, ProgramOrder, Traced
 from kcheck.worker.compare import Tolerance
 from kcheck.worker.dead import with_dead
+from kcheck.worker.decoys import Style
 from kcheck.worker.run import Observation, run_target
 
 FIRST = Style(decoys=0, poison=0xA5)

@@ -13,9 +13,9 @@ import torch
 
 from kcheck.findings import Finding, Kind, Severity
 from kcheck.worker import checks
-from kcheck.worker.arena import WILD, Style
 from kcheck.worker.backends.base import Fault, Frame
 from kcheck.worker.dead import NAN
+from kcheck.worker.decoys import WILD, Style
 from kcheck.worker.reference import changed_elements
 from kcheck.worker.run import Observation
 from kcheck.worker.trial import FIRST, Trial

@@ -17,7 +17,6 @@ from kcheck.worker.backends.batched.values import (
     joined,
     limits,
     split,
-    zeros,
 )
 from kcheck.worker.backends.interpret.triton_seams import tl
 
@@ -86,7 +85,7 @@ def _by_parts(operation: Operation, left: Any, right: Any, dtype: np.dtype[Any],
         parts = _product(a.parts[0], b.parts[0]), _product(a.parts[1], b.parts[0])
         if not all(_fits(one, dtype) for one in (*parts, _sum(*parts))):
             return None
-        shared = _wider(a.within, b.within) if a.flat else a.within * b.across
+        shared = _wider(a.within, b.within) if a.flat else a.within * (b.across + b.within)
         return _with_bounds(joined(a.across * b.across, shared, left.dtype, a.flat, wrapped), parts)
     combine = _BOUNDS[operation]
     parts = combine(a.parts[0], b.parts[0]), combine(a.parts[1], b.parts[1])
@@ -98,7 +97,8 @@ def _by_parts(operation: Operation, left: Any, right: Any, dtype: np.dtype[Any],
 
 
 def _wider(left: Array, right: Array) -> Array:
-    return left if left.size >= right.size else right
+    """Of two blocks of zeros the one in the shape and layout of their sum."""
+    return left + right if left.ndim > 2 else left if left.size >= right.size else right
 
 
 def _with_bounds(made: Any, parts: tuple[Bounds, Bounds]) -> Any:
@@ -137,16 +137,9 @@ def widened(source: Any, target: Any, dtype: np.dtype[Any]) -> Sum | None:
     """A sum as one of a wider integer type, None if it is no sum."""
     if not isinstance(source, Sum):
         return None
-    made = Sum(source.across.astype(dtype), _cast_within(source, dtype), target.scalar, source.flat, source.wrapped)
+    made = Sum(source.across.astype(dtype), source.within.astype(dtype), target.scalar, source.flat, source.wrapped)
     made.parts = source.parts
     return made
-
-
-def _cast_within(source: Sum, dtype: np.dtype[Any]) -> Array:
-    if source.flat:
-        return np.broadcast_to(zeros(dtype, source.within.ndim), source.within.shape)
-    result: Array = source.within.astype(dtype)
-    return result
 
 
 def compared(operation: Operation, left: Any, right: Any) -> Any:
@@ -161,14 +154,14 @@ def compared(operation: Operation, left: Any, right: Any) -> Any:
         return None
     shape = np.broadcast_shapes(a.within.shape, b.within.shape)[1:]
     decided = _decided(operation, left, right)
-    if decided is not None:
+    if decided is not None and (len(shape) < 2 or operation(a.within, b.within).flags.c_contiguous):
         return Constant(decided, shape, tl.int1)
     across = a.across.astype(np.int64) - b.across
-    if a.flat and b.flat:
+    if a.flat and b.flat and len(shape) < 2:
         return Lanes(np.broadcast_to(operation(across, 0), (across.shape[0], *shape)), tl.int1)
     within = b.within.astype(np.int64) - a.within
     low, high = min(across.min(), within.min()), max(across.max(), within.max())
-    if -(2**31) <= low and high < 2**31:
+    if low >= -(2**31) and high < 2**31:
         across, within = across.astype(np.int32), within.astype(np.int32)
     return Lanes(operation(across, within), tl.int1)
 

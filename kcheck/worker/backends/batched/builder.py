@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
-from kcheck.worker.backends.batched import arithmetic
+from kcheck.worker.backends.batched import arithmetic, atomics, blocks
+from kcheck.worker.backends.batched.blocks import Blocks
 from kcheck.worker.backends.batched.memory import Memory
 from kcheck.worker.backends.batched.programs import Programs
+from kcheck.worker.backends.batched.shapes import (
+    block_shape,
+    laid_out,
+    reshaped,
+    retyped,
+    same_programs,
+    width_of,
+)
 from kcheck.worker.backends.batched.values import (
-    Array,
     Constant,
     Lanes,
     NotBatched,
     Sum,
     is_pointer,
-    split,
-    zeros,
+    zero_block,
 )
-from kcheck.worker.backends.interpret.triton_seams import interpreter, semantic_module, tl
+from kcheck.worker.backends.interpret.triton_seams import interpreter, tl
 from kcheck.worker.backends.interpret.types import BlockType
 
 _COMPARISONS = {
@@ -36,14 +44,19 @@ class BatchedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
         programs: Those that run now.
         memory: Of the launch.
         discard: The result of the statement's outermost call is not used.
+        widest: Most lanes of one block so far.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.options = dataclasses.replace(interpreter.InterpreterOptions(), debug=True, sanitize_overflow=False)
-        self.programs = Programs([])
+        self.programs = Programs.unnamed(0)
         self.memory: Memory | None = None
         self.discard = False
+        self.widest = 1
+
+    def _widen(self, shape: Sequence[int]) -> None:
+        self.widest = max(self.widest, math.prod(shape))
 
     # -- where it runs ----------------------------------------------------------------------------------------------
 
@@ -119,19 +132,29 @@ class BatchedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
         cast = self.cast_impl(source, target)
         return Lanes(cast.data, target.scalar, None, wrapped)
 
+    # -- floats -----------------------------------------------------------------------------------------------------
+
+    def unary_op(self, argument: Any, operation: Any) -> Any:
+        """A function of each lane."""
+        return super().unary_op(laid_out(argument), operation)
+
+    def create_dot(self, left: Any, right: Any, *rest: Any) -> Any:
+        """``tl.dot``."""
+        return super().create_dot(laid_out(left), laid_out(right), *rest)
+
     # -- pointers ---------------------------------------------------------------------------------------------------
 
     def create_addptr(self, pointer: Any, offset: Any) -> Any:
         """A pointer plus a number of elements."""
-        return arithmetic.advanced(pointer, offset, _width(pointer.dtype))
+        return arithmetic.advanced(pointer, offset, width_of(pointer.dtype))
 
     def create_bitcast(self, source: Any, target: Any) -> Any:
         """The same bits as another type."""
         to_pointer = target.scalar.is_ptr()
         if is_pointer(source) and to_pointer:
-            if _width(source.dtype) < _width(target.scalar):
+            if width_of(source.dtype) < width_of(target.scalar):
                 raise NotBatched("a pointer that is cast to a wider element type")
-            return _retyped(source, target.scalar)
+            return retyped(source, target.scalar)
         if is_pointer(source) or to_pointer:
             raise NotBatched("a pointer that is made from a number or turned into one")
         data = np.ascontiguousarray(source.data).view(interpreter._get_np_dtype(target))
@@ -149,6 +172,7 @@ class BatchedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
 
     def create_make_range(self, kind: Any, start: int, stop: int) -> Any:
         """``tl.arange``."""
+        self._widen((stop - start,))
         return Lanes(np.arange(start, stop, dtype=np.int32)[None], tl.int32, (start, max(start, stop - 1)))
 
     def create_splat(self, kind: Any, scalar: Any) -> Any:
@@ -156,14 +180,15 @@ class BatchedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
         if kind.__class__ is not BlockType:
             raise NotBatched("a splat of this Triton version")
         shape = tuple(int(size) for size in kind.shape)
+        self._widen(shape)
         data = scalar.data
         across = data.reshape(data.shape[0], *(1,) * len(shape))
         if data.dtype in (np.int32, np.int64) or is_pointer(scalar):
-            within = np.broadcast_to(zeros(data.dtype, len(shape) + 1), (1, *shape))
-            return Sum(across, within, scalar.dtype, True, getattr(scalar, "wrapped", False))
+            return Sum(across, zero_block(data.dtype, shape), scalar.dtype, True, getattr(scalar, "wrapped", False))
         if data.dtype == bool and data.size == 1:
             return Constant(bool(data.item()), shape, tl.int1)
-        return Lanes(np.broadcast_to(across, (data.shape[0], *shape)), scalar.dtype.scalar)
+        made = np.broadcast_to(across, (data.shape[0], *shape))
+        return Lanes(made if len(shape) < 2 else np.array(made, order="C"), scalar.dtype.scalar)
 
     def create_unsplat(self, block: Any) -> Any:
         """The scalar in a block of one lane."""
@@ -171,31 +196,32 @@ class BatchedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
 
     def create_broadcast(self, block: Any, shape: Sequence[int]) -> Any:
         """A block stretched along axes of size 1."""
-        return _reshaped(block, lambda data, p: np.broadcast_to(data, (p, *shape)), shape, stretch=True)
+        self._widen(shape)
+        return reshaped(block, lambda data, p: np.broadcast_to(data, (p, *shape)), shape, stretch=True)
 
     def create_expand_dims(self, block: Any, axis: int) -> Any:
         """A new axis of size 1."""
-        shape = list(block.shape if isinstance(block, Constant) else _block_shape(block))
+        shape = list(block_shape(block))
         shape.insert(axis, 1)
-        return _reshaped(block, lambda data, _: np.expand_dims(data, axis + 1), shape)
+        return reshaped(block, lambda data, _: np.expand_dims(data, axis + 1), shape)
 
     def create_reshape(self, block: Any, shape: Sequence[int], reorder: bool) -> Any:
         """The same lanes in another shape."""
-        return _reshaped(block, lambda data, p: data.reshape(p, *shape), shape)
+        return reshaped(block, lambda data, p: data.reshape(p, *shape), shape)
 
     def create_trans(self, block: Any, order: Sequence[int]) -> Any:
         """Axes in another order."""
-        old = block.shape if isinstance(block, Constant) else _block_shape(block)
+        old = block_shape(block)
         axes = (0, *(axis + 1 for axis in order))
-        return _reshaped(block, lambda data, _: data.transpose(axes), [old[axis] for axis in order])
+        return reshaped(block, lambda data, _: data.transpose(axes), [old[axis] for axis in order])
 
     def create_cat(self, left: Any, right: Any) -> Any:
         """One block behind the other."""
-        return Lanes(np.concatenate(_same_programs(left.data, right.data), axis=1), left.dtype.scalar)
+        return Lanes(np.concatenate(same_programs(left.data, right.data), axis=1), left.dtype.scalar)
 
     def create_join(self, left: Any, right: Any) -> Any:
         """Two blocks along a new last axis."""
-        return Lanes(np.stack(_same_programs(left.data, right.data), axis=-1), left.dtype.scalar)
+        return Lanes(np.stack(same_programs(left.data, right.data), axis=-1), left.dtype.scalar)
 
     def create_split(self, block: Any) -> Any:
         """The two halves of the last axis."""
@@ -204,14 +230,15 @@ class BatchedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
 
     def create_gather(self, source: Any, index: Any, axis: int) -> Any:
         """Lanes picked along an axis."""
-        data, where = _same_programs(source.data, index.data)
+        data, where = same_programs(source.data, index.data)
         return Lanes(np.take_along_axis(data, where, axis=axis + 1), source.dtype.scalar)
 
     def create_histogram(self, block: Any, bins: int, mask: Any = None) -> Any:
         """How often each number from 0 on occurs."""
+        self._widen((bins,))
         data = block.data.astype(np.int64).reshape(block.data.shape[0], -1)
         if mask is not None:
-            data, lanes = _same_programs(data, mask.data.reshape(mask.data.shape[0], -1))
+            data, lanes = same_programs(data, mask.data.reshape(mask.data.shape[0], -1))
         valid = (data >= 0) & (data < bins)
         valid = valid if mask is None else valid & lanes
         flat = (data + np.arange(len(data))[:, None] * bins)[valid]
@@ -244,27 +271,75 @@ class BatchedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
         """Atomics but compare-and-swap."""
         assert self.memory is not None
         native = self.ir_rmw_op_to_interpreter_rmw_op[operation], self.ir_sem_to_interpreter_sem[order]
-        return self.memory.atomic(native, pointer, value, mask, self.programs, self.discard)
+        return atomics.rmw(self.memory, native, pointer, value, mask, self.programs, self.discard)
 
     def create_atomic_cas(self, pointer: Any, expected: Any, value: Any, order: Any, scope: Any) -> Any:
         """``tl.atomic_cas``."""
         assert self.memory is not None
         native = self.ir_sem_to_interpreter_sem[order]
-        return self.memory.compare_and_swap(native, pointer, expected, value, self.programs)
+        return atomics.compare_and_swap(self.memory, native, pointer, expected, value, self.programs)
+
+    # -- blocks -----------------------------------------------------------------------------------------------------
+
+    def create_make_block_ptr(
+        self, base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any
+    ) -> Any:
+        """``tl.make_block_ptr``."""
+        return Blocks(base, shape, strides, block_shape, offsets)
+
+    def create_advance(self, pointer: Blocks, offsets: Any) -> Any:
+        """``tl.advance``."""
+        return pointer.advanced(self, offsets)
+
+    def create_tensor_pointer_load(self, pointer: Blocks, checked: Any, padding: Any, *_: Any) -> Any:
+        """``tl.load`` of a block pointer."""
+        lanes, mask = blocks.pointers(self, pointer, pointer.offsets, checked)
+        return self.create_masked_load(lanes, mask, blocks.padding(padding, lanes))
+
+    def create_tensor_pointer_store(self, pointer: Blocks, value: Any, checked: Any, *_: Any) -> Any:
+        """``tl.store`` to a block pointer."""
+        lanes, mask = blocks.pointers(self, pointer, pointer.offsets, checked)
+        return self.create_masked_store(lanes, value, mask)
+
+    def create_make_tensor_descriptor(
+        self, base: Any, shape: Any, strides: Any, block_shape: Any, signed: Any, padding: Any = None
+    ) -> Any:
+        """``tl.make_tensor_descriptor``."""
+        made = Blocks(base, shape, strides, block_shape, (), padding)
+        blocks.check_descriptor(made)
+        return made
+
+    def create_descriptor_load(self, descriptor: Any, offsets: Any, *_: Any, **__: Any) -> Any:
+        """A load through a tensor descriptor."""
+        lanes, mask = self._described(descriptor, offsets)
+        return self.create_masked_load(lanes, mask, blocks.padding(getattr(descriptor, "padding", None), lanes))
+
+    def create_descriptor_store(self, descriptor: Any, value: Any, offsets: Any) -> Any:
+        """A store through a tensor descriptor."""
+        lanes, mask = self._described(descriptor, offsets)
+        return self.create_masked_store(lanes, value, mask)
+
+    def _described(self, descriptor: Any, offsets: Any) -> tuple[Any, Any]:
+        blocks.check_offsets(descriptor, offsets)
+        return blocks.pointers(self, descriptor, offsets, range(len(offsets)))
+
+    def create_descriptor_gather(self, *_: Any) -> NoReturn:
+        """Rows picked through a tensor descriptor."""
+        raise NotBatched("gather through a tensor descriptor")
+
+    def create_descriptor_scatter(self, *_: Any) -> NoReturn:
+        """Rows stored through a tensor descriptor."""
+        raise NotBatched("scatter through a tensor descriptor")
+
+    def create_descriptor_reduce(self, *_: Any) -> NoReturn:
+        """Atomics through a tensor descriptor."""
+        raise NotBatched("atomics through a tensor descriptor")
 
     # -- not here ---------------------------------------------------------------------------------------------------
 
     def create_print(self, *_: Any) -> NoReturn:
         """``tl.device_print``: the order of what is printed is the programs'."""
         raise NotBatched("tl.device_print")
-
-    def create_make_block_ptr(self, *_: Any) -> NoReturn:
-        """``tl.make_block_ptr``."""
-        raise NotBatched("block pointers")
-
-    def create_make_tensor_descriptor(self, *_: Any, **__: Any) -> NoReturn:
-        """``tl.make_tensor_descriptor``."""
-        raise NotBatched("tensor descriptors")
 
 
 def _install_comparisons() -> None:
@@ -278,63 +353,3 @@ def _install_comparisons() -> None:
 
 
 _install_comparisons()
-
-
-class BatchedSemantic(semantic_module.TritonSemantic):  # type: ignore[misc]
-    """Triton's typing rules over a `BatchedBuilder`."""
-
-    def broadcast_impl_value(self, left: Any, right: Any) -> Any:
-        """Both operands in the same shape."""
-        kinds = left.type, right.type
-        blocks = [kind.__class__ is BlockType for kind in kinds]
-        if kinds[0] is kinds[1] or not any(blocks) or (all(blocks) and kinds[0].shape == kinds[1].shape):
-            return left, right
-        return _plain_broadcast(self, left, right)
-
-
-_plain_broadcast = semantic_module.TritonSemantic.broadcast_impl_value
-
-
-def _retyped(handle: Any, dtype: Any) -> Any:
-    if isinstance(handle, Sum):
-        return Sum(handle.across, handle.within, dtype, handle.flat, handle.wrapped)
-    return Lanes(handle.data, dtype, None, getattr(handle, "wrapped", False))
-
-
-def _width(pointer: Any) -> int:
-    """Bytes of what a pointer type points to."""
-    return max(1, int(pointer.element_ty.primitive_bitwidth) // 8)
-
-
-def _block_shape(handle: Any) -> tuple[int, ...]:
-    data = handle.within if isinstance(handle, Sum) else handle.data
-    return tuple(data.shape[1:])
-
-
-def _reshaped(handle: Any, change: Any, shape: Sequence[int], *, stretch: bool = False) -> Any:
-    """The handle with its block in another shape.
-
-    Args:
-        handle: Of a block.
-        change: From an array and the length of its program axis to the new array.
-        shape: The new shape of the block.
-        stretch: Axes are stretched: what is one number per program stays so.
-    """
-    if isinstance(handle, Constant):
-        return Constant(handle.value, shape, handle.dtype)
-    if isinstance(handle, Sum):
-        across = handle.across.reshape(handle.across.shape[0], *(1,) * len(shape))
-        return Sum(across, change(handle.within, 1), handle.dtype, handle.flat, handle.wrapped)
-    data = handle.data
-    wrapped = getattr(handle, "wrapped", False)
-    if stretch and data.dtype in (np.int32, np.int64, np.uint64):
-        parts = split(handle)
-        if parts is not None and data.shape[0] > 1:  # a block of one lane
-            return Sum(parts.across, change(parts.within, 1), handle.dtype, parts.flat, wrapped)
-    return Lanes(change(data, data.shape[0]), handle.dtype.scalar, getattr(handle, "bounds", None), wrapped)
-
-
-def _same_programs(*arrays: Array) -> list[Array]:
-    """Arrays with program axes of the same length."""
-    count = max(len(array) for array in arrays)
-    return [array if len(array) == count else np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays]

@@ -7,20 +7,49 @@ hold, or is not known, everything written is undone and the sequential engine ru
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
+from types import FunctionType
 from typing import Any
-from kcheck.worker.backends.base import Conditions, Engine, KernelStopped, Watch
+from weakref import WeakKeyDictionary
+
+from kcheck.worker.backends.base import Conditions, KernelStopped, Watch
 from kcheck.worker.backends.batched.evaluate import Evaluator
 from kcheck.worker.backends.batched.language import Language
 from kcheck.worker.backends.batched.memory import Memory
 from kcheck.worker.backends.batched.programs import Program, Programs
-from kcheck.worker.backends.batched.values import NotBatched
+from kcheck.worker.backends.batched.triton_seams import missing
+from kcheck.worker.backends.batched.values import Array, NotBatched
 from kcheck.worker.backends.interpret.arguments import Argument
 from kcheck.worker.backends.interpret.history import AccessHistory
 
 MIN_PROGRAMS = 8  # fewer are faster one after the other
 _FIRST = 32  # programs of the first chunk, which shows how wide a program is
-_LANES = 1 << 18  # of the widest access of a chunk
+_LANES = 1 << 19  # of the widest block of a chunk
+
+
+@dataclass(slots=True)
+class _Tries:
+    """Launches of a kernel that went wrong, one after the other.
+
+    Attributes:
+        reason: Of the last one.
+        failed: How many.
+        skipped: Launches since then.
+    """
+
+    reason: str
+    failed: int
+    skipped: int = 0
+
+
+# By kernel and its constants: the lanes of its widest block, once they are known.
+_widths: WeakKeyDictionary[FunctionType, dict[tuple[tuple[str, Any], ...], int]] = WeakKeyDictionary()
+_MOST_WIDTHS = 256
+
+_PATIENCE = 3  # failed launches before a pause
+_PAUSE = 32  # launches
+_tries: WeakKeyDictionary[FunctionType, _Tries] = WeakKeyDictionary()
 
 
 class BatchedEngine:
@@ -33,7 +62,7 @@ class BatchedEngine:
         engine: ``batched`` also takes launches of few programs.
     """
 
-    def __init__(self, watch: Watch, conditions: Conditions, history: AccessHistory, engine: Engine) -> None:
+    def __init__(self, watch: Watch, conditions: Conditions, history: AccessHistory, engine: str) -> None:
         self._reasons = watch.sequential
         self._conditions = conditions
         self._history = history
@@ -41,7 +70,7 @@ class BatchedEngine:
         self._off = conditions.undefined != "zero" or conditions.stale or bool(conditions.traced)
 
     def run(
-        self, kernel: Any, arguments: dict[str, Any], tensors: Sequence[Argument], programs: Sequence[Program],
+        self, kernel: Any, arguments: dict[str, Any], tensors: Sequence[Argument], programs: Sequence[int],
         grid: Program,
     ) -> bool:  # fmt: skip
         """Run a launch; false if it was left as it is, for the sequential engine.
@@ -50,64 +79,88 @@ class BatchedEngine:
             kernel: The ``JITFunction``.
             arguments: What its parameters are inside of it.
             tensors: Tensor arguments, shadows set.
-            programs: What runs, in order.
+            programs: What runs, in order: positions in the grid, of which the first axis runs fastest.
             grid: Programs along each axis.
         """
         language = prepare()
-        if self._off or len(programs) < self._least or kernel.fn.__name__ in self._reasons:
+        if self._off or language is None or len(programs) < self._least or self._is_hopeless(kernel):
             return False
         memory = Memory(tensors, len(programs), self._conditions.poison)
         language.builder.set_grid_dim(*grid)
         language.builder.memory = memory
-        language.patches.apply()
         try:
-            _run_chunks(language, kernel, arguments, programs, memory)
+            with language.spoken():
+                _run_chunks(language, kernel, arguments, programs, grid)
             memory.check()
-        except (NotBatched, KernelStopped) as stopped:
-            memory.undo()
-            reason = stopped.reason if isinstance(stopped, NotBatched) else ""
-            if reason:
-                self._reasons[kernel.fn.__name__] = reason
-            return False
+            written = _written(memory, tensors)
         except Exception as error:  # whatever it is: the sequential engine says what it means
             memory.undo()
-            self._reasons[kernel.fn.__name__] = f"{type(error).__name__}: {error}"
+            self._note(kernel, error)
             return False
         finally:
-            language.patches.withdraw()
             language.builder.memory = None
-        self._remember(memory, tensors)
+        _tries.pop(kernel.fn, None)
+        for argument, cells, values in written:
+            self._history.write(argument, cells, values)
         return True
 
-    def _remember(self, memory: Memory, tensors: Sequence[Argument]) -> None:
-        """Tell which memory has a value now."""
-        told: set[int] = set()
-        for argument in tensors:
-            home = argument.backing.address
-            if argument.shadow is None or not argument.shadow.valueless or home in told:
-                continue
-            told.add(home)
-            written = memory.written(argument)
-            if written is not None and written[0].size:
-                self._history.write(argument, *written)
+    def _is_hopeless(self, kernel: Any) -> bool:
+        """Whether a kernel's launches before went so wrong that this one is not worth a try."""
+        tries = _tries.get(kernel.fn)
+        if kernel.fn.__name__ in self._reasons:
+            return True
+        if tries is None or tries.failed < _PATIENCE or tries.skipped == _PAUSE:
+            return False
+        tries.skipped += 1
+        self._reasons[kernel.fn.__name__] = tries.reason
+        return True
+
+    def _note(self, kernel: Any, error: Exception) -> None:
+        """A launch went wrong: remember why, unless it is for a finding."""
+        reason = error.reason if isinstance(error, NotBatched) else f"{type(error).__name__}: {error}"
+        if reason and not isinstance(error, KernelStopped):
+            self._reasons[kernel.fn.__name__] = reason
+            failed = _tries[kernel.fn].failed if kernel.fn in _tries else 0
+            _tries[kernel.fn] = _Tries(reason, failed + 1)
+
+
+def _written(memory: Memory, tensors: Sequence[Argument]) -> list[tuple[Argument, Array, Array]]:
+    """Which memory had no value and has one now: positions and values, by argument."""
+    homes: dict[int, Argument] = {}
+    for argument in tensors:
+        if argument.shadow is not None and argument.shadow.valueless:
+            homes.setdefault(argument.backing.address, argument)
+    found = [(argument, memory.written(argument)) for argument in homes.values()]
+    return [(argument, *written) for argument, written in found if written is not None and written[0].size]
 
 
 def _run_chunks(
-    language: Language, kernel: Any, arguments: dict[str, Any], programs: Sequence[Program], memory: Memory
+    language: Language, kernel: Any, arguments: dict[str, Any], programs: Sequence[int], grid: Program
 ) -> None:
-    evaluator = Evaluator(language.builder, language)
-    language.call = lambda function, args, kwargs: evaluator.run(function.fn, args, kwargs, language.builder.programs)
-    first, size = 0, min(_FIRST, len(programs))
+    builder, memory = language.builder, language.builder.memory
+    assert memory is not None
+    evaluator = Evaluator(builder, language)
+    language.call = lambda function, args, kwargs: evaluator.run(function.fn, args, kwargs, builder.programs)
+    constants = tuple((name, value) for name, value in arguments.items() if isinstance(value, (int, float, str)))
+    widths = _widths.setdefault(kernel.fn, {})
+    builder.widest = widths.get(constants, 1)
+    first, size = 0, _size(builder.widest) if constants in widths else _FIRST
     while first < len(programs):
-        chosen = Programs([programs[at] for at in range(first, min(first + size, len(programs)))], first + 1)
+        chosen = Programs(programs[first : first + size], grid, first + 1)
         memory.begin_chunk()
-        memory.widest = 0
         evaluator.run(kernel.fn, (), arguments, chosen)
         first += len(chosen)
-        size = max(_FIRST, _LANES * len(chosen) // max(memory.widest, len(chosen)))
+        size = _size(builder.widest)
+    if len(widths) < _MOST_WIDTHS:
+        widths[constants] = builder.widest
+
+
+def _size(widest: int) -> int:
+    """Programs of a chunk."""
+    return max(_FIRST, _LANES // widest)
 
 
 @cache
-def prepare() -> Language:
-    """The language of kernels; to be made while Triton's own functions are in place."""
-    return Language()
+def prepare() -> Language | None:
+    """The language of kernels; to be made while Triton's own functions are in place. None: Triton lacks something."""
+    return None if missing() else Language()

@@ -10,16 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from kcheck.worker.backends.batched.builder import BatchedBuilder
-from kcheck.worker.backends.batched.language import Language, Range
-from kcheck.worker.backends.batched.programs import Programs, Rows
-from kcheck.worker.backends.batched.scopes import ABSENT, Missing, Part, Scope, merged, pick
+from kcheck.worker.backends.batched.language import Language
+from kcheck.worker.backends.batched.programs import Programs
+from kcheck.worker.backends.batched.ranges import Range
+from kcheck.worker.backends.batched.scopes import ABSENT, Missing, Part, Scope, merged
 from kcheck.worker.backends.batched.syntax import ITEM, For, If, Plain, Return, Step, While, source_of
-from kcheck.worker.backends.batched.values import Lanes, NotBatched, block, shape_of
+from kcheck.worker.backends.batched.values import NotBatched, shape_of
 from kcheck.worker.backends.interpret.types import Tensor
 
 Bools = npt.NDArray[np.bool_]
 
-MAX_TURNS = 10_000  # of a while loop: programs may wait for each other
+# Turns of a while loop that no program leaves: the programs may wait for each other.
+MAX_TURNS = 4_000
+MAX_TURNS_OF_WAITING = 100  # where memory decides when it ends
 
 
 class _Call:
@@ -145,14 +148,18 @@ class Evaluator:
         return None if going.all() else going
 
     def _while(self, step: While, scope: Scope, call: _Call) -> None:
+        most = MAX_TURNS_OF_WAITING if step.waits else MAX_TURNS
         turns = 0
 
         def test(inner: Scope) -> bool | Bools:
             nonlocal turns
             turns += 1
-            if turns > MAX_TURNS:
-                raise NotBatched(f"a while loop of more than {MAX_TURNS:,} turns")
-            return _truth(self._value(step.test, inner, call), len(inner.programs))
+            if turns > most:
+                raise NotBatched("a while loop of many turns" + " that may wait for another program" * step.waits)
+            going = _truth(self._value(step.test, inner, call), len(inner.programs))
+            if not isinstance(going, bool):
+                turns = 0
+            return going
 
         self._loop(step.body, scope, call, test)
 

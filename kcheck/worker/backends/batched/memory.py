@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from kcheck.worker.backends.batched.footprint import Footprint, Runs, numbers_of
+from kcheck.worker.backends.batched.places import Bools, Positions, distinct, heads, lanes_of, place
 from kcheck.worker.backends.batched.programs import Programs
 from kcheck.worker.backends.batched.values import (
     Array,
@@ -23,12 +23,10 @@ from kcheck.worker.backends.batched.values import (
     is_uniform,
     split,
 )
-from kcheck.worker.backends.interpret.arguments import ADDRESS_MASK, TAG_SHIFT, Argument
-from kcheck.worker.backends.interpret.triton_seams import interpreter, native_memory
+from kcheck.worker.backends.interpret.arguments import TAG_SHIFT, Argument
+from kcheck.worker.backends.interpret.triton_seams import interpreter
 
-Positions = npt.NDArray[np.int64]
-
-_COMMUTING = ("ADD", "AND", "OR", "XOR", "MIN", "MAX", "UMIN", "UMAX")
+MAX_SAVED = 1 << 30  # bytes of old values that are kept
 
 
 class Memory:
@@ -38,9 +36,6 @@ class Memory:
         arguments: Its tensor arguments.
         programs: How many programs run in all.
         poison: Byte that memory without a value is filled with, if known.
-
-    Attributes:
-        widest: Most lanes of one access so far, over all its programs.
     """
 
     def __init__(self, arguments: Sequence[Argument], programs: int, poison: int | None) -> None:
@@ -49,8 +44,8 @@ class Memory:
         self._poison = poison
         self._footprints: dict[int, Footprint] = {}
         self._undo: list[tuple[Array, Any, Array]] = []
+        self._saved = 0
         self._first_call: dict[int, int] = {}
-        self.widest = 0
 
     # -- the whole launch -------------------------------------------------------------------------------------------
 
@@ -67,6 +62,17 @@ class Memory:
         if not self._alone:
             for footprint in self._footprints.values():
                 footprint.check()
+
+    def save(self, memory: Array, where: Any, old: Array) -> None:
+        """Keep what is about to be overwritten, for `undo`."""
+        self._undo.append((memory, where, old))
+        self._saved += old.nbytes
+        if self._saved > MAX_SAVED:
+            raise NotBatched(f"more than {MAX_SAVED >> 20:,} MiB that are written")
+
+    def first_call(self, argument: Argument) -> int:
+        """How many atomics an argument's memory had seen when the chunk began."""
+        return self._first_call.get(argument.backing.address, 0)
 
     def undo(self) -> None:
         """Put back everything that was written."""
@@ -106,7 +112,7 @@ class Memory:
             made = np.zeros((len(values), parts.within.size), dtype)
         else:
             count = max(len(values), len(other.data))
-            made = np.array(np.broadcast_to(other.data, (count, *shape)).reshape(count, -1))
+            made = np.array(np.broadcast_to(other.data, (count, *shape)).reshape(count, -1), order="C")
         made[:, lanes] = values
         return Lanes(made.reshape(len(made), *shape), element)
 
@@ -120,26 +126,25 @@ class Memory:
         """The lanes of pointers that are a sum; shape (programs or 1, lanes)."""
         argument, starts, length = self._runs(parts, lanes, dtype.itemsize)
         flat = argument.backing.flat(dtype)
-        values = flat[starts] if length == 1 else _windows(flat, length)[starts].reshape(len(starts), -1)
-        self.widest = max(self.widest, values.size)
+        memory, where = place(flat, starts, length)
+        values = (memory.copy() if where is ... else memory[where]).reshape(len(starts), -1)
         if argument.shadow is not None:
-            self._check_values(argument, starts, length, values)
+            self.check_values(argument, starts, length, values)
             numbers = programs.numbers if len(starts) == len(programs) else None
-            self._footprint(argument, dtype.itemsize).note(Runs("read", numbers, starts, length))
+            self.footprint(argument, dtype.itemsize).note(Runs("read", numbers, starts, length))
         return values
 
     def _load_lanes(self, pointer: Any, mask: Any, other: Any, dtype: np.dtype[Any], programs: Programs) -> Array:
-        pointers, lanes = _lanes(pointer, mask)
-        argument, index = self._positions(pointers, lanes, dtype.itemsize, pointer)
-        self.widest = max(self.widest, index.size)
+        pointers, lanes = lanes_of(pointer, mask)
+        argument, index = self.positions(pointers, lanes, dtype.itemsize, pointer)
         flat = argument.backing.flat(dtype) if argument is not None else np.empty(0, dtype)
         fallback = dtype.type(0) if other is None else other.data
         if argument is None or not flat.size:
-            return np.array(np.broadcast_to(fallback, index.shape), dtype=dtype)
+            return np.array(np.broadcast_to(fallback, index.shape), dtype=dtype, order="C")
         values: Array = flat.take(index, mode="clip")  # lanes that are masked off may point anywhere
         if argument.shadow is not None:
             where = index if lanes is None else index[lanes]
-            self._check_values(argument, where, 1, values if lanes is None else values[lanes])
+            self.check_values(argument, where, 1, values if lanes is None else values[lanes])
             self._note_lanes("read", argument, dtype.itemsize, index, lanes, programs)
         return values if lanes is None else np.where(lanes, values, fallback)
 
@@ -160,10 +165,10 @@ class Memory:
         if lanes is not None and not lanes.size:
             return
         argument, starts, length = self._runs(parts, lanes, data.itemsize)
-        self._check_writable(argument)
+        self.check_writable(argument)
         if len(starts) == 1 and len(programs) > 1:
             raise NotBatched  # every program writes to the same place
-        if not _distinct(starts, length):
+        if not distinct(starts, length):
             self._store_lanes(pointer, data, mask, programs)
             return
         count = len(starts)
@@ -171,21 +176,20 @@ class Memory:
         rows = np.broadcast_to(data, shape).reshape(len(data), -1)
         rows = np.broadcast_to(rows if lanes is None else rows[:, lanes], (count, starts.shape[1] * length))
         flat = argument.backing.flat(data.dtype)
-        target, new = (flat, rows) if length == 1 else (_windows(flat, length), rows.reshape(*starts.shape, length))
-        self._undo.append((target, starts, target[starts]))
-        target[starts] = new
-        self.widest = max(self.widest, rows.size)
+        target, where = place(flat, starts, length)
+        new = rows if target.ndim == 1 else rows.reshape(*starts.shape, length)
+        self.save(target, where, target.copy() if where is ... else target[where])
+        target[where] = new
         if argument.shadow is not None:
-            self._footprint(argument, data.itemsize).note(Runs("write", programs.numbers, starts, length))
+            self.footprint(argument, data.itemsize).note(Runs("write", programs.numbers, starts, length))
 
     def _store_lanes(self, pointer: Any, data: Array, mask: Any, programs: Programs) -> None:
-        pointers, lanes = _lanes(pointer, mask)
+        pointers, lanes = lanes_of(pointer, mask)
         shape = (len(programs), *pointers.shape[1:])
-        argument, index = self._positions(np.broadcast_to(pointers, shape), lanes, data.itemsize, pointer)
+        argument, index = self.positions(np.broadcast_to(pointers, shape), lanes, data.itemsize, pointer)
         if argument is None:
             return
-        self._check_writable(argument)
-        self.widest = max(self.widest, index.size)
+        self.check_writable(argument)
         lanes = None if lanes is None else np.broadcast_to(lanes, shape)
         where = index.reshape(-1) if lanes is None else index[lanes]
         values = np.broadcast_to(data, shape)
@@ -193,89 +197,24 @@ class Memory:
         if argument.shadow is not None:
             self._note_lanes("write", argument, data.itemsize, index, lanes, programs)
         flat = argument.backing.flat(data.dtype)
-        self._undo.append((flat, where, flat[where]))
+        self.save(flat, where, flat[where])
         flat[where] = new
         kept = flat[where]
         lost = kept != new
         if lost.any() and (lost & ((kept == kept) | (new == new))).any():
             raise NotBatched
 
-    # -- atomics ----------------------------------------------------------------------------------------------------
-
-    def atomic(
-        self, native: tuple[Any, Any], pointer: Any, value: Any, mask: Any, programs: Programs, unused: bool
-    ) -> Any:
-        """Atomics but compare-and-swap.
-
-        Args:
-            native: Operation and memory order, as Triton's extension wants them.
-            pointer: Where.
-            value: Operand.
-            mask: Active lanes.
-            programs: Those that run.
-            unused: Nobody looks at what was there before.
-        """
-        operation, order = native
-        if value.dtype.scalar.primitive_bitwidth < 32 and value.data.dtype.kind != "f":
-            raise NotBatched(f"atomics on {value.dtype.scalar}")
-        pointers, lanes = _lanes(pointer, mask)
-        shape = (len(programs), *pointers.shape[1:])
-        active = np.ones(shape, bool) if lanes is None else np.array(np.broadcast_to(lanes, shape))
-        addresses, argument, index = self._atomic_positions(pointers, active, value.data.itemsize, shape, pointer)
-        if argument is None:
-            return Lanes(np.zeros(shape, value.data.dtype), value.dtype.scalar)
-        name = str(operation).rsplit(".", 1)[-1]
-        kind = 1 + _COMMUTING.index(name) if unused and name in _COMMUTING and value.data.dtype.kind != "f" else 0
-        self._note_atomic(argument, value.data.itemsize, index, active, programs, kind)
-        operand = np.ascontiguousarray(np.broadcast_to(value.data, shape))
-        result = native_memory.atomic_rmw(operation, addresses, operand, active, order)
-        return Lanes(np.asarray(result).reshape(shape), value.dtype.scalar)
-
-    def compare_and_swap(self, order: Any, pointer: Any, expected: Any, value: Any, programs: Programs) -> Any:
-        """``tl.atomic_cas``; see `atomic`."""
-        pointers = pointer.data
-        shape = (len(programs), *pointers.shape[1:])
-        active = np.ones(shape, bool)
-        addresses, argument, index = self._atomic_positions(pointers, active, value.data.itemsize, shape, pointer)
-        if argument is None:
-            raise NotBatched
-        self._note_atomic(argument, value.data.itemsize, index, active, programs, 0)
-        operands = [np.ascontiguousarray(np.broadcast_to(one.data, shape)) for one in (expected, value)]
-        result = native_memory.atomic_cas(addresses, *operands, order)
-        return Lanes(np.asarray(result).reshape(shape), expected.dtype.scalar)
-
-    def _atomic_positions(
-        self, pointers: Array, active: Array, width: int, shape: tuple[int, ...], pointer: Any
-    ) -> tuple[Array, Argument | None, Positions]:
-        spread = np.ascontiguousarray(np.broadcast_to(pointers, shape))
-        argument, index = self._positions(spread, active, width, pointer)
-        if argument is not None:
-            self._check_writable(argument)
-            self.widest = max(self.widest, index.size)
-        return spread & ADDRESS_MASK, argument, index
-
-    def _note_atomic(
-        self, argument: Argument, width: int, index: Positions, active: Array, programs: Programs, kind: int
-    ) -> None:
-        where = index[active]
-        flat = argument.backing.flat(np.dtype(f"u{width}"))
-        old = flat[where]
-        self._undo.append((flat, where, old))
-        if argument.shadow is None:
-            return
-        if argument.shadow.valueless:
-            self._check_values(argument, where, 1, old)
-        footprint = self._footprint(argument, width)
-        first = self._first_call.get(argument.backing.address, 0)
-        footprint.atomics(numbers_of(programs.numbers, index.shape)[active], where, kind, first)
-
     # -- where pointers lead ----------------------------------------------------------------------------------------
 
-    def _argument(self, pointer: Any) -> Argument:
+    def argument_of(self, pointer: Any) -> Argument:
+        """The argument that a pointer came from."""
         found = self._arguments.get(int(pointer) >> TAG_SHIFT)
         if found is None:
             raise NotBatched("a pointer that was read from memory")
         return found
+
+    def _outside(self, argument: Argument, pointers: Array, width: int) -> Bools:
+        return argument.outside(pointers, width)
 
     def _runs(self, parts: Sum, lanes: Any, width: int) -> tuple[Argument, Positions, int]:
         """Where pointers that are a sum lead, all of whose lanes are good.
@@ -288,10 +227,10 @@ class Memory:
             raise NotBatched
         across = parts.across.reshape(-1)
         within = parts.within.reshape(-1) if lanes is None else parts.within.reshape(-1)[lanes]
-        argument = self._argument(across[0])
-        heads, length = _heads(within, width)
-        starts = across[:, None] + heads
-        if argument.outside(starts, length * width).any():
+        argument = self.argument_of(across[0])
+        firsts, length = heads(within, width)
+        starts = across[:, None] + firsts
+        if self._outside(argument, starts, length * width).any():
             raise NotBatched
         offsets = starts - argument.backing_pointer
         if width > 1:
@@ -300,7 +239,7 @@ class Memory:
             offsets >>= np.uint64(width.bit_length() - 1)
         return argument, offsets.view(np.int64), length
 
-    def _positions(self, pointers: Array, lanes: Any, width: int, pointer: Any) -> tuple[Argument | None, Positions]:
+    def positions(self, pointers: Array, lanes: Any, width: int, pointer: Any) -> tuple[Argument | None, Positions]:
         """Where pointers lead, all of whose active lanes are good; no argument if none is active."""
         if getattr(pointer, "wrapped", False):
             raise NotBatched
@@ -309,8 +248,8 @@ class Memory:
         if lanes is not None and lanes.shape != pointers.shape:
             shape = np.broadcast_shapes(lanes.shape, pointers.shape)
             pointers, lanes = np.broadcast_to(pointers, shape), np.broadcast_to(lanes, shape)
-        argument = self._argument(pointers.flat[0] if lanes is None else pointers[lanes][0])
-        bad = argument.outside(pointers, width)
+        argument = self.argument_of(pointers.flat[0] if lanes is None else pointers[lanes][0])
+        bad = self._outside(argument, pointers, width)
         offsets = pointers - argument.backing_pointer
         if width > 1:
             bad |= (offsets & np.uint64(width - 1)) != 0
@@ -321,11 +260,13 @@ class Memory:
             raise NotBatched
         return argument, offsets.view(np.int64)
 
-    def _check_writable(self, argument: Argument) -> None:
+    def check_writable(self, argument: Argument) -> None:
+        """Look whether an argument may be written."""
         if not argument.writable:
             raise NotBatched
 
-    def _footprint(self, argument: Argument, width: int) -> Footprint:
+    def footprint(self, argument: Argument, width: int) -> Footprint:
+        """Who touched an argument's memory, by cells of `width` bytes."""
         home = argument.backing.address
         footprint = self._footprints.get(home)
         if footprint is None:
@@ -337,7 +278,7 @@ class Memory:
     def _note_lanes(
         self, access: Any, argument: Argument, width: int, index: Positions, lanes: Any, programs: Programs
     ) -> None:
-        footprint = self._footprint(argument, width)
+        footprint = self.footprint(argument, width)
         if len(index) == 1 and len(programs) > 1:
             cells = index.reshape(-1) if lanes is None else index[lanes]
             footprint.note(Runs(access, None, cells[None], 1))
@@ -349,7 +290,7 @@ class Memory:
             lanes = np.broadcast_to(lanes, index.shape)
             footprint.lanes(access, numbers[lanes], index[lanes])
 
-    def _check_values(self, argument: Argument, starts: Positions, length: int, values: Array) -> None:
+    def check_values(self, argument: Argument, starts: Positions, length: int, values: Array) -> None:
         """Look for poison in memory that nobody may have written."""
         shadow = argument.shadow
         if shadow is None or not shadow.valueless or self._poison is None:
@@ -362,7 +303,7 @@ class Memory:
         if not suspects.size:
             return
         cells = (starts[..., None] + np.arange(length)).reshape(-1)[suspects]
-        footprint = self._footprint(argument, width)
+        footprint = self.footprint(argument, width)
         cells = cells[~footprint.written(cells)]
         before = shadow.cells(cells, width)
         if before is None:
@@ -370,39 +311,3 @@ class Memory:
         new = (shadow.of("write")[before] == 0) & (shadow.of("atomic")[before] == 0)
         if new.any():
             raise NotBatched
-
-
-def _lanes(pointer: Any, mask: Any) -> tuple[Array, Any]:
-    """Pointers and active lanes as arrays of the same rank; None for all lanes."""
-    if mask is None or (isinstance(mask, Constant) and mask.value):
-        return pointer.data, None
-    lanes = mask.data
-    return pointer.data, None if lanes.all() else lanes
-
-
-def _heads(within: Array, width: int) -> tuple[Array, int]:
-    """The first of each run of neighbours, and the length of the runs; runs of one where they are not all alike."""
-    count = len(within)
-    if count < 2:
-        return within, 1
-    breaks = np.flatnonzero(np.diff(within) != np.uint64(width)) + 1
-    runs = len(breaks) + 1
-    length, rest = divmod(count, runs)
-    if length == 1 or rest or (breaks != np.arange(1, runs) * length).any():
-        return within, 1
-    return within[::length], length
-
-
-def _distinct(starts: Positions, length: int) -> bool:
-    """Whether the runs of each program do not overlap."""
-    if starts.shape[1] == 1:
-        return True
-    first = np.sort(starts[0])
-    return bool((np.diff(first) >= length).all())
-
-
-def _windows(flat: Array, length: int) -> Array:
-    """Every run of `length` neighbours."""
-    return np.lib.stride_tricks.as_strided(
-        flat, (len(flat) - length + 1, length), (flat.itemsize, flat.itemsize), writeable=True
-    )

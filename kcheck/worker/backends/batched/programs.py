@@ -15,24 +15,36 @@ class Programs:
     """Programs of a launch, in the order in which they would run one after the other.
 
     Args:
-        ids: Their ``program_id``.
+        places: Their positions in the grid, of which the first axis runs fastest.
+        grid: Programs along each axis.
         first: Number of the first one in the launch, from 1.
     """
 
-    def __init__(self, ids: Sequence[Program], first: int = 1) -> None:
-        self._axes = np.array(ids, np.int32).reshape(len(ids), 3)
-        self.numbers = np.arange(first, first + len(ids), dtype=np.int32)
+    def __init__(self, places: Sequence[int], grid: Program, first: int = 1) -> None:
+        rest, x = np.divmod(np.array(places, np.int64), grid[0])
+        z, y = np.divmod(rest, grid[1])
+        self._axes = np.stack([x, y, z]).astype(np.int32)
+        self.numbers = np.arange(first, first + len(places), dtype=np.int32)
+
+    @staticmethod
+    def unnamed(count: int) -> Programs:
+        """As many programs, whose numbers nobody asks for."""
+        made = Programs.__new__(Programs)
+        made._axes = np.zeros((3, count), np.int32)
+        made.numbers = np.zeros(count, np.int32)
+        return made
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def axis(self, axis: int) -> npt.NDArray[np.int32]:
         """``program_id`` along an axis; shape (programs,)."""
-        return self._axes[:, axis]
+        along: npt.NDArray[np.int32] = self._axes[axis]
+        return along
 
     def some(self, rows: Rows) -> Programs:
         """Those at the given positions."""
         chosen = Programs.__new__(Programs)
-        chosen._axes = self._axes[rows]
+        chosen._axes = self._axes[:, rows]
         chosen.numbers = self.numbers[rows]
         return chosen

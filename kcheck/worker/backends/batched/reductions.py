@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kcheck.worker.backends.batched.values import Array, Lanes, NotBatched, block, shape_of
+from kcheck.worker.backends.batched.programs import Programs
+from kcheck.worker.backends.batched.values import Array, Lanes, as_sequential, block, shape_of
 from kcheck.worker.backends.interpret.numerics import RAW
 from kcheck.worker.backends.interpret.reductions import (
     _ARGUMENT_REDUCTIONS,
@@ -84,7 +85,7 @@ def _arrays(inputs: tuple[Any, ...]) -> list[Array]:
     arrays = [tensor.handle.data for tensor in inputs]
     count = max(len(array) for array in arrays)
     arrays = [array if len(array) == count else np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays]
-    return [np.array(array) if 0 in array.strides else array for array in arrays]
+    return [as_sequential(array) for array in arrays]
 
 
 def _quick(arrays: list[Array], elements: list[Any], axis: int, combine: Any) -> list[Array] | None:
@@ -102,8 +103,6 @@ def _quick(arrays: list[Array], elements: list[Any], axis: int, combine: Any) ->
 
 def _combiner(language: Language, combine: Any, elements: list[Any]) -> Combine:
     """`combine` as a function of lists of arrays of equal shape, the program axis first."""
-    if _branches(combine.fn):
-        raise NotBatched("a combine function that branches")
     semantic = language.semantic
 
     def call(left: list[Array], right: list[Array]) -> list[Array]:
@@ -122,7 +121,17 @@ def _combiner(language: Language, combine: Any, elements: list[Any]) -> Combine:
             made.append(np.broadcast_to(data, shape))
         return made
 
-    return call
+    def call_by_lane(left: list[Array], right: list[Array]) -> list[Array]:
+        """Each lane is a program of its own, so that it takes its own branches."""
+        builder = language.builder
+        programs, builder.programs = builder.programs, Programs.unnamed(left[0].size)
+        try:
+            made = call([data.reshape(-1) for data in left], [data.reshape(-1) for data in right])
+        finally:
+            builder.programs = programs
+        return [data.reshape(left[0].shape) for data in made]
+
+    return call_by_lane if _branches(combine.fn) else call
 
 
 def _tree(arrays: list[Array], axis: int, combine: Combine) -> list[Array]:
@@ -132,7 +141,7 @@ def _tree(arrays: list[Array], axis: int, combine: Combine) -> list[Array]:
         even = length // 2 * 2
         joined = combine([part[:, 0:even:2] for part in parts], [part[:, 1:even:2] for part in parts])
         parts = [np.concatenate([new, part[:, even:]], axis=1) for new, part in zip(joined, parts, strict=True)]
-    return [np.array(part[:, 0]) for part in parts]
+    return [as_sequential(np.array(part[:, 0])) for part in parts]
 
 
 def _doubling(arrays: list[Array], combine: Combine) -> list[Array]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kcheck.worker.backends.batched.blocks import Blocks
 from kcheck.worker.backends.batched.programs import Programs, Rows
 from kcheck.worker.backends.batched.values import (
     Constant,
@@ -15,11 +16,12 @@ from kcheck.worker.backends.batched.values import (
     NotBatched,
     block,
     is_uniform,
+    new_tensor,
     shape_of,
     taken,
 )
 from kcheck.worker.backends.interpret.triton_seams import core
-from kcheck.worker.backends.interpret.types import Handle, Tensor
+from kcheck.worker.backends.interpret.types import Tensor
 
 Part = tuple[Rows, Any]  # positions of programs, and the value that they have
 
@@ -116,8 +118,8 @@ def pick(value: Any, rows: Rows | None) -> Any:
     """The value for the programs at some positions."""
     if value.__class__ is Tensor:
         handle = value.handle
-        if not isinstance(handle, Handle):
-            raise NotBatched("a block pointer or descriptor where programs part")
+        if isinstance(handle, Blocks):
+            return value if rows is None or handle.is_uniform else new_tensor(handle.taken(rows), value.type)
         if rows is None or is_uniform(handle):
             return value
         return block(taken(handle, rows), value.dtype, shape_of(value))
@@ -126,7 +128,13 @@ def pick(value: Any, rows: Rows | None) -> Any:
         if all(new is old for new, old in zip(items, value, strict=True)):
             return value
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isinstance(value, core.tensor_descriptor_base) and not _is_uniform_descriptor(value.handle):
+        raise NotBatched("a tensor descriptor of each program where programs part")
     return value
+
+
+def _is_uniform_descriptor(handle: Any) -> bool:
+    return all(map(is_uniform, (handle.base, *handle.shape, *handle.strides)))
 
 
 def merged(old: Any, parts: Sequence[Part], count: int) -> Any:
@@ -159,7 +167,7 @@ def merged(old: Any, parts: Sequence[Part], count: int) -> Any:
 
 
 def _is_same_everywhere(value: Any) -> bool:
-    return value.__class__ is Tensor and is_uniform(value.handle)
+    return value.__class__ is Tensor and not isinstance(value.handle, Blocks) and is_uniform(value.handle)
 
 
 def _merged_tuples(parts: Sequence[Part], count: int) -> Any:
@@ -177,8 +185,12 @@ def _merged_tensors(parts: Sequence[Part], count: int) -> Any:
         if value.__class__ is not Tensor or value.dtype != first.dtype or shape_of(value) != shape:
             raise NotBatched("a variable whose type differs between programs")
     handles = [value.handle for _, value in parts]
+    if any(isinstance(handle, Blocks) for handle in handles):
+        return Missing()  # nothing that is likely to be used
     if all(isinstance(handle, Constant) and handle.value == handles[0].value for handle in handles):
         return first
+    if len(shape) > 1 and not all(handle.data[0].flags.c_contiguous for handle in handles):
+        raise NotBatched("a transposed block where programs meet")
     data = np.empty((count, *shape), handles[0].data.dtype)
     for (rows, _), handle in zip(parts, handles, strict=True):
         data[rows] = handle.data

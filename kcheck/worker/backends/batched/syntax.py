@@ -11,13 +11,14 @@ from weakref import WeakKeyDictionary
 
 from kcheck.worker.backends.batched.values import NotBatched
 from kcheck.worker.backends.interpret.rewrite import _PREFIX, _KernelTransformer
+from kcheck.worker.backends.interpret.waiting import depends_on_memory
 
 _REFUSED = {
-    ast.Break: "break", ast.Continue: "continue", ast.Try: "try", ast.With: "with", ast.FunctionDef: "a nested function",
-    ast.Lambda: "lambda", ast.ListComp: "a comprehension", ast.SetComp: "a comprehension",
-    ast.DictComp: "a comprehension", ast.GeneratorExp: "a comprehension", ast.Global: "global",
-    ast.Nonlocal: "nonlocal", ast.Delete: "del", ast.ClassDef: "a class", ast.Yield: "yield", ast.Raise: "raise",
-    ast.Await: "await", ast.Import: "import", ast.ImportFrom: "import",
+    ast.Break: "break", ast.Continue: "continue", ast.Try: "try", ast.With: "with",
+    ast.FunctionDef: "a nested function", ast.Lambda: "lambda", ast.ListComp: "a comprehension",
+    ast.SetComp: "a comprehension", ast.DictComp: "a comprehension", ast.GeneratorExp: "a comprehension",
+    ast.Global: "global", ast.Nonlocal: "nonlocal", ast.Delete: "del", ast.ClassDef: "a class", ast.Yield: "yield",
+    ast.Raise: "raise", ast.Await: "await", ast.Import: "import", ast.ImportFrom: "import",
 }  # fmt: skip
 
 
@@ -66,10 +67,17 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class While:
-    """``while``."""
+    """``while``.
+
+    Attributes:
+        test: Expression.
+        body: Steps.
+        waits: Memory decides when it ends, so that another program can end it.
+    """
 
     test: CodeType
     body: Sequence[Step]
+    waits: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +174,8 @@ class _Reader:
         if isinstance(node, ast.While):
             if node.orelse or any(isinstance(one, ast.IfExp) for one in ast.walk(node.test)):
                 raise NotBatched("this while loop")
-            return While(self._expression(node.test), self.block(node.body))
+            waits = depends_on_memory(node)
+            return While(self._expression(node.test), self.block(node.body), waits)
         if isinstance(node, ast.For):
             if node.orelse:
                 raise NotBatched("for ... else")

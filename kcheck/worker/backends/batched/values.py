@@ -1,5 +1,9 @@
 """Values of many programs at once.
 
+Floats must round as in the sequential engine, and numpy takes the layout of operands in memory for the layout of the
+result and for the order of sums. So the axes of blocks lie in memory as they do there, and splats of two and more
+dimensions are written out: where operands differ in their order of axes, numpy prefers that of C.
+
 The data of a handle has the program axis first, of length P, or of length 1 where all programs have the same; the axes
 of the block follow. A scalar therefore has the shape ``(P,)`` or ``(1,)``, the latter as in Triton's interpreter.
 Integers and pointers may be held as a sum ``across + within`` of one number per program and one block that all
@@ -21,6 +25,8 @@ Array = npt.NDArray[Any]
 Bounds = tuple[int, int]
 
 _ZERO: dict[Any, Array] = {}
+_ZEROS: dict[tuple[Any, tuple[int, ...]], Array] = {}
+_MOST_ZEROS = 64
 
 
 class NotBatched(Exception):
@@ -76,7 +82,7 @@ class Sum(Handle):  # type: ignore[misc]
     @cached_property
     def data(self) -> Array:
         """The sum, written out."""
-        if self.flat:
+        if self.flat and not any(self.within.strides):
             return np.broadcast_to(self.across, (self.across.shape[0], *self.within.shape[1:]))
         result: Array = self.across + self.within
         return result
@@ -111,7 +117,7 @@ class Constant(Handle):  # type: ignore[misc]
     @property
     def data(self) -> Array:
         """The mask, written out."""
-        return np.broadcast_to(np.bool_(self.value), (1, *self.shape))
+        return np.full((1, *self.shape), self.value)
 
 
 def limits(array: Array) -> Bounds:
@@ -128,6 +134,20 @@ def zeros(dtype: np.dtype[Any], rank: int) -> Array:
     if zero is None:
         zero = _ZERO[dtype] = np.zeros((), dtype)
     return zero.reshape((1,) * rank)
+
+
+def zero_block(dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+    """Zeros of shape ``(1, *shape)``, not to be written to."""
+    if len(shape) < 2:
+        return np.broadcast_to(zeros(dtype, len(shape) + 1), (1, *shape))
+    key = dtype, tuple(shape)
+    block = _ZEROS.get(key)
+    if block is None:
+        if len(_ZEROS) >= _MOST_ZEROS:
+            _ZEROS.clear()
+        block = _ZEROS[key] = np.zeros((1, *shape), dtype)
+        block.setflags(write=False)
+    return block
 
 
 def split(handle: Any) -> Sum | None:
@@ -163,6 +183,22 @@ def bounds_of(handle: Any) -> Bounds:
     return found
 
 
+def as_sequential(array: Array) -> Array:
+    """The array laid out in memory as the sequential engine has it: the program axis outside, splats written out.
+
+    numpy takes the layout for the order of its sums, and for which of its code, with which rounding, it uses.
+    """
+    inner = [abs(stride) for size, stride in zip(array.shape[1:], array.strides[1:], strict=True) if size > 1]
+    if not inner:
+        return array
+    if not any(inner):
+        return np.array(array, order="C")
+    if len(array) == 1 or abs(array.strides[0]) >= max(inner):
+        return array
+    axes = (0, *(1 + axis for axis in np.argsort([-abs(stride) for stride in array.strides[1:]], kind="stable")))
+    return np.array(array.transpose(axes), order="C").transpose(np.argsort(axes))
+
+
 def is_uniform(handle: Any) -> bool:
     """Whether all programs have the same, by construction."""
     if isinstance(handle, Constant):
@@ -177,7 +213,21 @@ def taken(handle: Any, rows: Array) -> Any:
         return handle
     if isinstance(handle, Sum):
         return Sum(handle.across[rows], handle.within, handle.dtype, handle.flat, handle.wrapped)
-    return Lanes(handle.data[rows], handle.dtype, getattr(handle, "bounds", None), getattr(handle, "wrapped", False))
+    return Lanes(
+        rows_of(handle.data, rows), handle.dtype, getattr(handle, "bounds", None), getattr(handle, "wrapped", False)
+    )
+
+
+def rows_of(array: Array, rows: Array) -> Array:
+    """Some programs of an array, the axes of the block laid out as they are."""
+    if array.ndim < 3:
+        picked: Array = array[rows]
+        return picked
+    repeated = tuple(slice(0, 1) if stride == 0 else slice(None) for stride in array.strides[1:])
+    base = array[(slice(None), *repeated)]
+    axes = (0, *(1 + axis for axis in np.argsort([-abs(stride) for stride in base.strides[1:]], kind="stable")))
+    made = np.ascontiguousarray(base.transpose(axes)[rows]).transpose(np.argsort(axes))
+    return np.broadcast_to(made, (len(rows), *array.shape[1:]))
 
 
 def is_pointer(handle: Any) -> bool:

@@ -1,0 +1,58 @@
+"""Two engines, one answer: the same bytes in memory and the same findings, for random kernels and views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+KERNELS = 20  # of a module
+PAIRS = 5  # of a kernel
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_kernels_and_views(random_kernels: Any, tmp_path: Path, seed: int) -> None:
+    module = random_kernels.make_kernels(tmp_path, seed, KERNELS)
+    random = Random(seed)
+    together = 0
+    for number in range(KERNELS):
+        kernel = getattr(module, f"kernel{number}")
+        for _ in range(PAIRS):
+            pair = random_kernels.Pair.random(random)
+            one, other = pair.run(kernel, "sequential"), pair.run(kernel, "batched")
+            assert other.findings() == one.findings(), (kernel, pair)
+            assert other.bytes == one.bytes, (kernel, pair)
+            together += random_kernels.ran_together(other)
+    assert together > KERNELS * PAIRS / 3  # else the test compares an engine with itself
+
+
+def test_differences_are_noticed(random_kernels: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that rounds otherwise, or that misses a fault, is found out."""
+    from kcheck.worker.backends.batched import builder, memory
+
+    module = random_kernels.make_kernels(tmp_path, 0, KERNELS)
+
+    def differences() -> tuple[int, int]:
+        random, values, findings = Random(0), 0, 0
+        for number in range(KERNELS):
+            pair = random_kernels.Pair.random(random)
+            one, other = (pair.run(getattr(module, f"kernel{number}"), name) for name in ("sequential", "batched"))
+            values += one.bytes != other.bytes
+            findings += one.findings() != other.findings()
+        return values, findings
+
+    assert differences() == (0, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(builder.BatchedBuilder, "create_fadd", lambda self, a, b: self.binary_op(b, a, _careless))
+        assert differences()[0] > 0
+    with monkeypatch.context() as patch:
+        patch.setattr(memory.Memory, "_outside", lambda self, argument, pointers, width: np.zeros(pointers.shape, bool))
+        patch.setattr(memory.Memory, "check", lambda self: None)
+        assert differences()[1] > 0
+
+
+def _careless(left: Any, right: Any) -> Any:
+    return left + right * (1 + 2.0**-20)

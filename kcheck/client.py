@@ -25,6 +25,7 @@ from kcheck.origin import is_user_code
 from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed, ChannelTimeout, Judgement, Measurement, Yardstick
 
 START_TIMEOUT_S = 120.0
+MOST_LOG_BYTES = 1 << 26  # what user code prints must not fill the disk
 FILL_BYTES_A_SECOND = 20e6  # a slow machine fills and compares so much; large cases get that time on top
 _STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
@@ -85,6 +86,7 @@ class Client:
             output = log.open("ab")
         except OSError as error:
             raise UsageError(f"cannot write to {log}: {error.strerror}; choose another place with --dir") from None
+        self._start = output.tell()  # what is before it in the log is of earlier runs
         with output, theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "kcheck.worker", str(theirs.fileno()), backend],
@@ -118,6 +120,8 @@ class Client:
         if self._worker is not None:
             self._worker.close()
         self._control.close()
+        if self._ready is None:  # it still imports torch, and has no workers
+            self._process.kill()
         try:
             self._process.wait(2.0)
         except subprocess.TimeoutExpired:
@@ -252,7 +256,7 @@ class Client:
             The answer, and whether the case cost the worker.
         """
         kills = 0
-        while True:
+        while not self._interrupted:
             mark = self._log_size()
             try:
                 answer = Judgement.from_json(self._ask(request))
@@ -262,8 +266,6 @@ class Client:
             except ChannelTimeout:
                 return self._timed_out(mark), True
             except _Lost as lost:
-                if self._interrupted:
-                    return Judgement(CaseVerdict.COULD_NOT_CHECK, "interrupted"), False
                 if lost.signal_number == signal.SIGKILL:
                     kills += 1
                     if kills < 3:
@@ -271,6 +273,7 @@ class Client:
                     reason = "the worker was killed from outside three times (out of memory?)"
                     return Judgement(CaseVerdict.COULD_NOT_CHECK, reason), False
                 return self._crashed(lost, mark), True
+        return Judgement(CaseVerdict.COULD_NOT_CHECK, "interrupted"), False
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """One request to the worker.
@@ -280,6 +283,8 @@ class Client:
             _Lost: It is gone; another one is ready.
         """
         while self._begun and self._begun[0] != request:  # nobody asked for it; its answer is not for another
+            if self._interrupted:
+                raise self._replace()
             self._attempt(self._begun[0])
         worker = self._worker or self._fork()
         try:
@@ -326,7 +331,15 @@ class Client:
         return Judgement(CaseVerdict.FINDINGS, findings=(finding,))
 
     def _log_size(self) -> int:
-        return self._log.stat().st_size if self._log.exists() else 0
+        """Bytes in the log; one that has grown too large begins anew."""
+        try:
+            size = self._log.stat().st_size
+            if size > MOST_LOG_BYTES:
+                os.truncate(self._log, 0)  # who writes to it appends
+                size = 0
+        except OSError:
+            return 0
+        return size
 
     def _in_oracle(self) -> bool:
         """Whether the worker, alive or dead and not yet waited for, was last running the oracle (`worker.doing`)."""
@@ -383,6 +396,8 @@ class Client:
         with theirs:
             self._pid = int(self._request({"op": "fork"}, (theirs.fileno(),))["pid"])
         self._worker = Channel(ours)
+        if self._interrupted:
+            self.interrupt()  # it came while there was no worker to kill
         return self._worker
 
     def _wait_ready(self) -> dict[str, Any]:
@@ -413,7 +428,9 @@ class Client:
     def _dead(self) -> WorkerError:
         """The zygote is gone: say what it left in the log."""
         code = self._process.wait()
-        tail = self._log.read_text(errors="replace").strip().splitlines()[-1:]
+        tail: list[str] = []
+        with contextlib.suppress(OSError):  # the target may delete what it likes
+            tail = self._log.read_bytes()[self._start :].decode(errors="replace").strip().splitlines()[-1:]
         return WorkerError(f"the worker process ended with code {code}: {''.join(tail) or 'it left no message'}")
 
 

@@ -13,10 +13,12 @@ import os
 import pkgutil
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 from kcheck import config
 from kcheck.errors import NoTargetError, TargetLoadError
@@ -39,10 +41,17 @@ class LoadedTarget:
     Attributes:
         target: The target.
         spec: What loads exactly this target again: ``kcheck_gather.py::gather``, ``builtin:paged_gather``.
+        is_namesake: Another target of the run has the same name.
     """
 
     target: Target
     spec: str
+    is_namesake: bool = False
+
+    @property
+    def title(self) -> str:
+        """What reports call it: no two targets of a run the same."""
+        return self.spec if self.is_namesake else self.target.name
 
 
 def select(specs: Sequence[str] = ()) -> list[LoadedTarget]:
@@ -59,13 +68,18 @@ def select(specs: Sequence[str] = ()) -> list[LoadedTarget]:
         UsageError: The configuration is wrong.
         TargetLoadError: A target file is broken.
     """
-    found = {loaded.spec: loaded for spec in specs or configured() or discovered() for loaded in load(spec)}
+    found: dict[str, LoadedTarget] = {}
+    here = Path.cwd()
+    for spec in specs or configured() or discovered():
+        found |= {loaded.spec: loaded for loaded in load(spec)}
+        os.chdir(here)  # an import may go elsewhere; other targets, and reports, are named from here
     if not found:
         raise NoTargetError(
             f"no target: name one ({FORMS}), list some under [tool.kcheck] targets in pyproject.toml, or have a file "
             f"{PATTERN} below {Path.cwd()}; built-in ones: {', '.join(BUILTIN + name for name in builtin_names())}"
         )
-    return list(found.values())
+    names = Counter(one.target.name for one in found.values())
+    return [replace(one, is_namesake=names[one.target.name] > 1) for one in found.values()]
 
 
 def load(spec: str) -> list[LoadedTarget]:
@@ -262,7 +276,7 @@ def _importing(place: str) -> Iterator[None]:
     stdout = os.dup(1)
     os.dup2(2, 1)  # subprocesses and C code print too
     try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(sys.stderr), contextlib.redirect_stderr(sys.stderr), _no_way_out():
             yield
     except (KeyboardInterrupt, TargetLoadError):
         raise
@@ -272,6 +286,23 @@ def _importing(place: str) -> Iterator[None]:
         _imports -= 1
         os.dup2(stdout, 1)
         os.close(stdout)
+
+
+@contextlib.contextmanager
+def _no_way_out() -> Iterator[None]:
+    """Make an exception of `os._exit`: kcheck would end with a code that the file chooses, that of a pass too."""
+    importer, leave = os.getpid(), os._exit
+
+    def refuse(status: int) -> NoReturn:
+        if os.getpid() != importer:  # a child of the importing process
+            leave(status)
+        raise SystemExit(status)
+
+    os._exit = refuse
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 def _explained(error: BaseException, place: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import itertools
 import json
 import os
@@ -22,6 +23,7 @@ from kcheck.findings import Finding
 
 FINDING_SCHEMA = "kcheck.finding/1"
 DEFAULT_ROOT = ".kcheck"
+MOST_NAME_BYTES = 200  # file systems take 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,10 @@ class Store:
 
     def examples(self, spec: str) -> Path:
         """Directory of Hypothesis's examples for one target."""
-        return self.root / "examples" / re.sub(r"[^\w.-]+", "_", spec)
+        name = re.sub(r"[^\w.-]+", "_", spec)
+        if len(name.encode()) > MOST_NAME_BYTES:
+            name = hashlib.sha256(spec.encode()).hexdigest()
+        return self.root / "examples" / name
 
     def running(self, spec: str, case: Case, *, waiting: bool = False) -> None:
         """Note a case before it runs, so that nothing can lose it.
@@ -130,17 +135,17 @@ class Store:
             waiting: Another case runs still, or did a moment ago; this one goes into ``waiting.json``.
         """
         path = self._note(waiting=waiting)
-        if path not in self._running:
-            try:
-                self.root.mkdir(parents=True, exist_ok=True)  # a target may delete what it likes
-                self._running[path] = path.open("wb", buffering=0)
-            except OSError as error:
-                raise UsageError(f"cannot write {path}: {error.strerror}") from None
         head = json.dumps({"schema": FINDING_SCHEMA, "target": spec})
         text = f'{head[:-1]}, "case": {case_text(case)}}}'.encode()
         # Spaces cover the rest of a longer case before it: a second system call would cost as much as the first.
         size = max(self._noted.get(path, 0), len(text))
-        os.pwrite(self._running[path].fileno(), text.ljust(size), 0)
+        try:
+            if path not in self._running:
+                self.root.mkdir(parents=True, exist_ok=True)  # a target may delete what it likes
+                self._running[path] = path.open("wb", buffering=0)
+            os.pwrite(self._running[path].fileno(), text.ljust(size), 0)
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {error.strerror}") from None
         self._noted[path] = size
 
     def idle(self) -> None:
@@ -158,7 +163,7 @@ class Store:
         Returns:
             The file.
         """
-        path = self.root / "findings" / f"{discovery.fingerprint}.json"
+        path = self._place(discovery)
         path.parent.mkdir(parents=True, exist_ok=True)
         data = {
             "schema": FINDING_SCHEMA,
@@ -170,8 +175,21 @@ class Store:
         write_json(path, data)
         return path
 
-    def find(self, name: str) -> SavedCase:
+    def _place(self, discovery: Discovery) -> Path:
+        """The finding's file. The same kernel, copied, has the same fingerprint in targets of one name."""
+        for number in itertools.count(1):
+            suffix = f"-{number}" if number > 1 else ""
+            path = self.root / "findings" / f"{discovery.fingerprint}{suffix}.json"
+            if not path.exists() or _target_in(path) in ("", discovery.spec):
+                return path
+        raise AssertionError
+
+    def find(self, name: str, spec: str = "") -> SavedCase:
         """Read a finding by its fingerprint (or the start of it), or any case file by its path.
+
+        Args:
+            name: What to find.
+            spec: The target, where findings of several have this fingerprint.
 
         Raises:
             UsageError: There is no such finding or file.
@@ -182,11 +200,22 @@ class Store:
             return read_case(path)
         known = sorted(p.stem for p in (self.root / "findings").glob("*.json"))
         matches = [stem for stem in known if stem.startswith(name)] if name else []
+        if len(matches) > 1:
+            of_target = [stem for stem in matches if _target_in(self.root / "findings" / f"{stem}.json") == spec]
+            matches = of_target or [stem for stem in matches if stem == name] or matches
         if len(matches) == 1:
             return read_case(self.root / "findings" / f"{matches[0]}.json")
         problem = f"several findings start with {name!r}" if matches else f"no finding or file {name!r}"
         listed = f"; saved findings are {', '.join(known[:8])}" if known else f"; {self.root} holds no findings"
         raise UsageError(problem + listed)
+
+
+def _target_in(path: Path) -> str:
+    """The target that a finding's file names, ``""`` if it cannot be read."""
+    try:
+        return read_case(path).spec
+    except UsageError:
+        return ""
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
+import signal
 import sys
-import threading
 import traceback
 from pathlib import Path
 
@@ -59,44 +60,62 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; every error is one sentence and an exit code."""
+    """Run the command line and end the process; every error is one sentence and an exit code."""
+    _open_streams()
+    code = _run()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # nobody reads on, or it is closed
+            stream.flush()
+    # What a target's import leaves behind must not decide: a thread that never ends, an exit handler.
+    os._exit(code)
+
+
+def _open_streams() -> None:
+    """Have closed standard streams lead nowhere: the next file that is opened would take their place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+
+
+def _run() -> int:
     try:
         if "_KCHECK_COMPLETE" in os.environ:
             importlib.import_module("kcheck.cli.completion")  # it has a bash of its own
-        _leave(cli.main(prog_name="kcheck", standalone_mode=False) or 0)
-    except click.exceptions.Abort:
-        sys.exit(130)
+            cli.main(prog_name="kcheck")
+        return _invoke()
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _say("interrupted")
+        return 130
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        with contextlib.suppress(OSError):
+            error.show()
+        return error.exit_code
     except KcheckError as error:
         _say(str(error))
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        _say("interrupted")
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stdout = None  # nobody reads on; do not fail again at exit
-        sys.exit(0)
+        return error.exit_code
+    except BrokenPipeError:  # the code of any program that this ends; no pass, for the run was not over
+        return 128 + signal.SIGPIPE
     except OSError as error:
         _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
-        sys.exit(4)
+        return 4
     except Exception as error:
         _say(f"internal error: {type(error).__name__}: {error}; {_keep_traceback()}")
-        sys.exit(4)
+        return 4
 
 
-def _leave(code: int) -> None:
-    """End the process, also where a target's import has left threads that never end."""
-    if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+def _invoke() -> int:
+    try:
+        with cli.make_context("kcheck", sys.argv[1:]) as context:  # cli.main would make 1 of a broken pipe
+            code = int(cli.invoke(context) or 0)
+    except click.exceptions.Exit as done:  # --help
+        code = done.exit_code
+    sys.stdout.flush()
+    return code
 
 
 def _say(sentence: str) -> None:
-    click.echo(f"kcheck: {sentence}", err=True)
+    with contextlib.suppress(OSError):  # nobody reads on
+        click.echo(f"kcheck: {sentence}", err=True)
 
 
 def _keep_traceback() -> str:

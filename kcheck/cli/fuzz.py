@@ -144,14 +144,19 @@ def check_layouts(layouts: Iterable[str], selected: Iterable[LoadedTarget]) -> N
 
 @contextmanager
 def _interruptible(campaign: Campaign) -> Iterator[None]:
-    """The first Ctrl-C ends the run in order, with its reports; the second one ends it at once."""
+    """The first Ctrl-C ends the run in order, with its reports; the second one ends it at once.
+
+    SIGTERM is the Ctrl-C of a CI job whose time is up.
+    """
 
     def on_interrupt(signum: int, frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in before:
+            signal.signal(number, signal.default_int_handler)
         campaign.interrupt()
 
-    before = signal.signal(signal.SIGINT, on_interrupt)
+    before = {number: signal.signal(number, on_interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -69,7 +69,7 @@ def command(
     from kcheck.client import Client
 
     store = Store(directory).open()
-    saved = store.find(finding)
+    saved = store.find(finding, spec or "")
     emission = Emission(emit, output) if emit else None
     if emission is not None:
         check_possible(saved, emission)

@@ -39,7 +39,7 @@ def allowing(events: Iterable[Event], names: Sequence[str], selected: Sequence[L
     """
     from kcheck.events import RunDone, TargetDone
 
-    allowed = {one.target.name for one in selected if {one.target.name, one.spec, ALL} & set(names)}
+    allowed = {one.title for one in selected if {one.target.name, one.spec, ALL} & set(names)}
 
     def marked(result: TargetResult) -> TargetResult:
         return replace(result, allowed=_is_unchecked(result) and result.name in allowed)

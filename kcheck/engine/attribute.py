@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from kcheck.case import Case
 from kcheck.engine.turn import Turn, is_dense
-from kcheck.events import BugFound, Cell, Discovery, Phase
+from kcheck.errors import WorkerError
+from kcheck.events import BugFound, CaseVerdict, Cell, Discovery, Phase
 from kcheck.findings import Finding, Kind
 
 # Findings about values: they say that something is wrong, not where. Memory findings name the access itself.
@@ -32,12 +33,22 @@ def is_explained(turn: Turn, finding: Finding, case: Case) -> bool:
             continue
         if cause.known and not _is_effect(turn, cause, finding):
             continue
-        judgement = turn.client.judge(turn.spec, case, dense=[cause.culprit])
-        if turn.showing(judgement, fingerprint, finding.severity.rank) is None:
+        if _is_gone(turn, finding, case, cause.culprit):
             turn.symptoms[fingerprint] = cause.culprit
             turn.related.setdefault(cause.fingerprint, []).append(finding)
             return True
     return False
+
+
+def _is_gone(turn: Turn, finding: Finding, case: Case, argument: str) -> bool:
+    """Whether it is proven that a case with one argument made contiguous does not show a finding."""
+    try:
+        judgement = turn.client.judge(turn.spec, case, dense=[argument])
+    except WorkerError:
+        return False
+    ended = any(found.kind in _LOST_WORKER for found in judgement.findings)
+    checked = judgement.verdict in (CaseVerdict.MATCH, CaseVerdict.FINDINGS) and not ended
+    return checked and turn.showing(judgement, turn.fingerprint(finding), finding.severity.rank) is None
 
 
 def _is_effect(turn: Turn, cause: Discovery, finding: Finding) -> bool:
@@ -85,6 +96,13 @@ def judge_saved(turn: Turn) -> None:
                 discover(turn, finding, case, minimal=False)
 
 
+def keep_rest(turn: Turn) -> None:
+    """Make discoveries of what was seen and not pursued: the turn ended first. None of it may look like a pass."""
+    for bug in sorted(turn.bugs.values(), key=lambda bug: bug.finding.kind in SYMPTOMS):
+        if turn.is_news(bug.case, bug.finding) and not is_explained(turn, bug.finding, bug.case):
+            discover(turn, bug.finding, bug.case, minimal=False)
+
+
 def find_culprit(turn: Turn, finding: Finding, case: Case) -> str:
     """The argument with which, made contiguous alone, the finding is gone; the finding's own argument first.
 
@@ -93,16 +111,11 @@ def find_culprit(turn: Turn, finding: Finding, case: Case) -> str:
     """
     if finding.kind in _LOST_WORKER:
         return ""
-    fingerprint, rank = turn.fingerprint(finding), finding.severity.rank
     candidates = [
         name for name, view in case.views.items() if not is_dense(view) or len(case.views) > len(case.backings)
     ]
     candidates.sort(key=lambda name: name != finding.argument)
-    for name in candidates:
-        judgement = turn.client.judge(turn.spec, case, dense=[name])
-        if turn.showing(judgement, fingerprint, rank) is None:
-            return name
-    return ""
+    return next((name for name in candidates if _is_gone(turn, finding, case, name)), "")
 
 
 def tell_symptoms(turn: Turn) -> tuple[Discovery, ...]:

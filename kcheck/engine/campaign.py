@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kcheck import __version__
 from kcheck.client import Client
-from kcheck.engine.attribute import judge_saved, tell_symptoms
+from kcheck.engine.attribute import judge_saved, keep_rest, tell_symptoms
 from kcheck.engine.known import replay_known
 from kcheck.engine.outcome import result
 from kcheck.engine.search import random_rounds
@@ -92,7 +92,7 @@ class Campaign:
         began = time.monotonic()
         check_pins([one.target for one in self._targets], self._settings.plan)
         self._client.on_replaced = lambda cause, seconds: self._emit(WorkerReplaced(self._current, cause, seconds))
-        names = tuple(one.target.name for one in self._targets)
+        names = tuple(one.title for one in self._targets)
         self._emit(
             RunStarted(names, self._backend, self._settings.seed, {"kcheck": __version__, **self._client.versions})
         )
@@ -100,8 +100,8 @@ class Campaign:
         for done, one in enumerate(self._targets):
             if self._stop.is_set():
                 break
-            self._current = one.target.name
-            self._emit(TargetStarted(one.target.name))
+            self._current = one.title
+            self._emit(TargetStarted(one.title))
             left = self._settings.total_time - (time.monotonic() - began)
             results.append(self._run_target(one, left / (len(self._targets) - done)))
             self._emit(TargetDone(results[-1]))
@@ -118,7 +118,7 @@ class Campaign:
         settings = self._settings
         if share < settings.max_time:
             settings = replace(settings, max_time=share, shrink_time=min(settings.shrink_time, LAST_SHRINK))
-        turn = Turn(one.target, one.spec, self._client, self._store, settings, self._emit, self._stop.is_set)
+        turn = Turn(one, self._client, self._store, settings, self._emit, self._stop.is_set)
         failure = ""
         try:
             if share <= 0:
@@ -131,6 +131,7 @@ class Campaign:
             pass
         except CouldNotCheck as error:
             failure = str(error)
+        keep_rest(turn)
         return result(turn, tell_symptoms(turn), failure, self._stop.is_set())
 
     def _phases(self, turn: Turn) -> None:

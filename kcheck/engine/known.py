@@ -83,7 +83,7 @@ def replay_known(turn: Turn) -> None:
     """
     entries = [entry for entry in turn.ledger.entries.values() if not entry.is_crash and _fits(turn, entry)]
     if entries:
-        turn.emit(PhaseStarted(turn.target.name, Phase.SWEEP, len(entries)))
+        turn.emit(PhaseStarted(turn.title, Phase.SWEEP, len(entries)))
     for entry in entries:
         judgement = turn.judge(entry.case)
         for _ in range(REPEATS):

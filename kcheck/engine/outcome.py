@@ -34,10 +34,10 @@ def result(turn: Turn, discoveries: tuple[Discovery, ...], failure: str, interru
     elif reasons:
         verdict = CaseVerdict.COULD_NOT_CHECK
     return TargetResult(
-        name=turn.target.name,
+        name=turn.title,
         verdict=verdict,
         reasons=tuple(reasons),
-        notes=(*turn.notes, *turn.partial.values(), *known.notes, *turn.compiles.notes()),
+        notes=(*turn.notes, *turn.partial.values(), *turn.sequential.values(), *known.notes, *turn.compiles.notes()),
         cases=dict(turn.counts),
         seconds=time.monotonic() - turn.began,
         matrix=turn.matrix,

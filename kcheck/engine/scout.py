@@ -43,8 +43,10 @@ def scout(turn: Turn, plan: Plan, slots: tuple[str, ...], examples: int) -> bool
     test = given(planned(turn.target, plan, slots))(test)
     test = settings(max_examples=examples, database=None, phases=[Phase.generate], **QUIET)(test)
     try:
-        seed(turn.settings.seed)(test)()
-        _look(turn, turn.settle())
+        try:
+            seed(turn.settings.seed)(test)()
+        finally:  # whatever ended it, a case may be with the worker still
+            _look(turn, turn.settle())
     except _Met:
         return True
     except Unsatisfiable:

@@ -54,17 +54,52 @@ class _Unread(ExampleDatabase):
         self._written.delete(key, value)
 
 
+class _Saved(ExampleDatabase):
+    """What earlier runs saved. Hypothesis deletes what does not fail; here only what shows nothing any more goes.
+
+    Args:
+        kept: The database.
+        one: Of whose cases; a bug that the run knows fails none of them.
+    """
+
+    def __init__(self, kept: ExampleDatabase, one: _Round) -> None:
+        super().__init__()
+        self._kept, self._round = kept, one
+
+    def fetch(self, key: bytes) -> Iterable[bytes]:
+        """Values of a key."""
+        return self._kept.fetch(key)
+
+    def save(self, key: bytes, value: bytes) -> None:
+        """Save a value."""
+        self._kept.save(key, value)
+
+    def move(self, src: bytes, dest: bytes, value: bytes) -> None:
+        """Move a value to another key."""
+        self._kept.move(src, dest, value)
+
+    def delete(self, key: bytes, value: bytes) -> None:
+        """Delete a value, unless the case run last shows anything."""
+        if not self._round.shows:
+            self._kept.delete(key, value)
+
+
 class _Round:
     """One Hypothesis run that looks for one bug.
 
     Args:
         turn: The target's turn.
         goal: The bug to look for; None takes the first new one.
+
+    Attributes:
+        best: The smallest case met, or Hypothesis's choice when it is done.
+        shows: The case run last shows a bug, be it known.
     """
 
     def __init__(self, turn: Turn, goal: Finding | None = None) -> None:
         self.turn = turn
-        self.best: tuple[Finding, Case] | None = None  # the smallest met, or Hypothesis's choice when it is done
+        self.best: tuple[Finding, Case] | None = None
+        self.shows = False
         self._last: tuple[Finding, Case] | None = None
         self._raises: type[_Found] | None = None
         self._fingerprint, self._rank = "", 0
@@ -78,6 +113,7 @@ class _Round:
     def test(self, drawn: Drawn) -> None:
         """Judge one case; raise if it shows the goal."""
         judgement = self.turn.judge(drawn.case)
+        self.shows = bool(judgement.findings)
         if self._raises is None:
             news = [f for f in self.turn.news(drawn.case, judgement) if not is_explained(self.turn, f, drawn.case)]
             if not news:
@@ -85,7 +121,7 @@ class _Round:
             self._aim(news[0])
             self.turn.phase = Phase.SHRINK
             self.turn.deadline = max(self.turn.deadline, time.monotonic() + self.turn.settings.shrink_time)
-            self.turn.emit(PhaseStarted(self.turn.target.name, Phase.SHRINK))
+            self.turn.emit(PhaseStarted(self.turn.title, Phase.SHRINK))
         finding = self.turn.showing(judgement, self._fingerprint, self._rank)
         if finding is not None and self._raises is not None:
             self._last = finding, drawn.case
@@ -138,7 +174,7 @@ def pursue(turn: Turn, finding: Finding, plan: Plan, slots: tuple[str, ...]) -> 
         Stop: The budget is used up; the finding is kept all the same.
     """
     turn.phase = Phase.SHRINK
-    turn.emit(PhaseStarted(turn.target.name, Phase.SHRINK))
+    turn.emit(PhaseStarted(turn.title, Phase.SHRINK))
     one = _Round(turn, finding)
     with _shrinking_time(turn, finding):
         try:
@@ -163,14 +199,15 @@ def random_rounds(turn: Turn, slots: tuple[str, ...]) -> None:
     for phases in (_SAVED, _DRAWN):
         while left > 0:
             turn.phase = Phase.RANDOM
-            turn.emit(PhaseStarted(turn.target.name, Phase.RANDOM, left))
+            turn.emit(PhaseStarted(turn.title, Phase.RANDOM, left))
             before, deadline = turn.drawn, turn.deadline
             if phases == _DRAWN and not scout(turn, plan, slots, left):
                 break
             turn.drawn = before  # the round draws the same cases
             one = _Round(turn)
+            view = _Saved(database, one) if phases == _SAVED else _Unread(database)
             try:
-                minimal = one.run(plan, slots, left, database if phases == _SAVED else _Unread(database), phases)
+                minimal = one.run(plan, slots, left, view, phases)
             except Stop:
                 _keep(turn, one, None, minimal=False)
                 raise

@@ -52,7 +52,7 @@ def sweep(turn: Turn) -> None:
     first = learn(turn.target, turn.settings.plan)
     slots = first.record.learn_slots(first.case.drawn)
     steps = list(walk(first, slots, turn.settings.plan))
-    turn.emit(PhaseStarted(turn.target.name, Phase.SWEEP, len(steps)))
+    turn.emit(PhaseStarted(turn.title, Phase.SWEEP, len(steps)))
     base: Judgement | None = None
     end = time.monotonic() + turn.settings.max_time * SHARE
     for done, step in enumerate(steps):

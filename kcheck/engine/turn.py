@@ -17,9 +17,9 @@ from kcheck.engine.settings import Settings
 from kcheck.events import CaseDone, CaseVerdict, Cell, Discovery, Event, Phase
 from kcheck.findings import Finding
 from kcheck.layout import Layout, LayoutKind
+from kcheck.loader import LoadedTarget
 from kcheck.protocol import Judgement
 from kcheck.store import Store
-from kcheck.target import Target
 
 Judged = tuple[Case, Judgement]
 EARLY_CHARACTERS = 1 << 16  # of a case that is sent while another one runs
@@ -50,8 +50,7 @@ class Turn:
     """One target's turn.
 
     Args:
-        target: What is tested.
-        spec: How the user names it.
+        one: The target.
         client: The workers.
         store: Where cases and findings are kept.
         settings: Budgets.
@@ -61,15 +60,15 @@ class Turn:
 
     def __init__(
         self,
-        target: Target,
-        spec: str,
+        one: LoadedTarget,
         client: Client,
         store: Store,
         settings: Settings,
         emit: Callable[[Event], None],
         stopped: Callable[[], bool],
     ) -> None:
-        self.target, self.spec, self.settings, self.emit = target, spec, settings, emit
+        self.target, self.spec, self.title = one.target, one.spec, one.title
+        self.settings, self.emit = settings, emit
         self.client, self.store, self.stopped = client, store, stopped
         self.phase = Phase.SWEEP
         self.began = time.monotonic()
@@ -84,11 +83,12 @@ class Turn:
         self.bugs: dict[str, Bug] = {}
         self.discoveries: dict[str, Discovery] = {}
         self.symptoms: dict[str, str] = {}  # fingerprint → argument whose layout causes it, by a bug that is known
-        self.ledger = Ledger(settings.known.get(spec, ()))
+        self.ledger = Ledger(settings.known.get(one.spec, ()))
         self.related: dict[str, list[Finding]] = {}  # fingerprint of a discovery → its symptoms
         self.matrix: dict[str, dict[LayoutKind, Cell]] = {}
         self.notes: list[str] = []
         self.partial: dict[str, str] = {}
+        self.sequential: dict[str, str] = {}
         self.strided_accepted: set[str] = set()
         self.strided_declined: dict[str, str] = {}
         self.drawn = 0
@@ -141,9 +141,7 @@ class Turn:
             return None
         if self._is_left_out(case):
             return None
-        if self._is_over():
-            self.settle()
-            raise Stop
+        self.check_time()
         # A long one waits for its turn: were both sides to send more than a socket holds, neither would read.
         early = len(case_text(case)) < EARLY_CHARACTERS
         told = None if early else self.settle()
@@ -177,7 +175,7 @@ class Turn:
         self._count(case, judgement)
         if judgement.verdict is CaseVerdict.MATCH:
             self._seconds.append(seconds)
-        self.emit(CaseDone(self.target.name, self.phase, judgement.verdict, seconds, case, judgement.reason))
+        self.emit(CaseDone(self.title, self.phase, judgement.verdict, seconds, case, judgement.reason))
 
     def _is_left_out(self, case: Case) -> bool:
         """Whether a case, not judged so far, must not be launched: it holds the case of a known crash."""
@@ -187,16 +185,13 @@ class Turn:
             self._judgements[case.key] = Judgement(CaseVerdict.COULD_NOT_CHECK)
         return bool(hazard)
 
-    def _is_over(self) -> bool:
-        return self.stopped() or time.monotonic() > self.deadline
-
     def check_time(self) -> None:
         """End the turn when its time is up.
 
         Raises:
             Stop: It is.
         """
-        if self._is_over():
+        if self.stopped() or time.monotonic() > self.deadline:
             raise Stop
 
     def fingerprint(self, finding: Finding) -> str:
@@ -227,6 +222,7 @@ class Turn:
         self.counts[judgement.verdict] += 1
         self.launches.update(judgement.launches)
         self.partial.update(judgement.partial)
+        self.sequential.update(judgement.sequential)
         self.compiles.update(judgement.compiles)
         self.exempt += judgement.exempt
         if judgement.verdict is CaseVerdict.REJECTED:

@@ -47,6 +47,7 @@ class Zygote:
         self._backend, self._backend_name = backend, backend_name
         self._targets: dict[str, Target] = {}
         self._children: set[int] = set()
+        self._home = os.getcwd()
 
     def run(self) -> None:
         """Serve until the supervisor hangs up; then end every worker."""
@@ -73,7 +74,7 @@ class Zygote:
         # The supervisor may have more places by now than it had when this process was started: pytest adds some.
         sys.path[:] = dict.fromkeys([*path, *sys.path])
         try:
-            self._targets[spec] = loader.load(spec)[0].target
+            self._targets[spec] = _loaded(spec, self._home)
         except KcheckError as error:
             return {"error": str(error)}
         return {"loaded": spec}
@@ -107,6 +108,7 @@ class Zygote:
         ready, tell = os.pipe()
         os.set_inheritable(fd, True)
         os.set_inheritable(tell, True)
+        os.chdir(self._home)
         command = [sys.executable, "-P", "-m", "kcheck.worker", str(fd), self._backend_name, str(tell), *self._targets]
         pid = os.posix_spawn(sys.executable, command, os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
         os.close(tell)
@@ -160,6 +162,12 @@ def versions() -> dict[str, str]:
     return {"torch": torch.__version__, "triton": triton.__version__, "numpy": numpy.__version__}
 
 
+def _loaded(spec: str, home: str) -> Target:
+    """Load a target; its import finds itself where kcheck was started, and may go elsewhere for its own run."""
+    os.chdir(home)
+    return loader.load(spec)[0].target
+
+
 def _kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
@@ -202,7 +210,8 @@ def main_of_spawned(fd: int, backend_name: str, tell: int, specs: Sequence[str])
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=False)
     backend = open_backend(backend_name)
-    targets = {spec: loader.load(spec)[0].target for spec in specs}
+    home = os.getcwd()
+    targets = {spec: _loaded(spec, home) for spec in specs}
     os.write(tell, b"1")
     os.close(tell)
     serve(Channel(socket.socket(fileno=fd)), targets, backend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from kcheck.case import Case
+from kcheck.errors import UsageError
+from kcheck.events import Discovery
+from kcheck.findings import Finding, Kind
 from kcheck.store import Store, read_case
 
 
@@ -43,3 +47,34 @@ def test_another_process_counts_too(root: Path) -> None:
         os._exit(Store(root).open(own_process=False).log.name != "worker-1.log")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert first.log.name == "worker.log"
+
+
+def test_targets_of_one_name_keep_their_findings_apart(root: Path) -> None:
+    """A kernel that was copied into a second file: the fingerprint is the same, the case is not."""
+    store = Store(root).open(own_process=False)
+    finding = Finding(Kind.OUT_OF_VIEW_READ, "stray", kernel="k", argument="x", source="tl.load(x)")
+    fingerprint = finding.fingerprint("forward")
+    for number, spec in enumerate(("a.py::forward", "b.py::forward", "a.py::forward", "b.py::forward")):
+        store.save(Discovery("forward", spec, finding, fingerprint, Case(x=number)))
+    assert store.find(fingerprint, "a.py::forward").case == Case(x=2)
+    assert store.find(fingerprint[:6], "b.py::forward").case == Case(x=3)
+    assert store.find(fingerprint).spec == "a.py::forward"
+    with pytest.raises(UsageError, match="several findings start with"):
+        store.find(fingerprint[:6])
+
+
+@pytest.mark.parametrize("spec", ["a.py::b", "/".join(["folder"] * 60) + "/a.py::b", f"{'ü' * 120}.py::b"])
+def test_examples_of_a_target_with_any_path_can_be_saved(root: Path, spec: str) -> None:
+    folder = Store(root).open(own_process=False).examples(spec)
+    folder.mkdir()
+    assert folder == Store(root).examples(spec) != Store(root).examples(f"{spec}c")
+
+
+def test_a_full_disk_is_one_sentence(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    store = Store(root).open(own_process=False)
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(UsageError, match=r"cannot write .*running\.json: No space left on device"):
+        store.running("file.py::target", Case(x=1))

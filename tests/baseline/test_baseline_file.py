@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +56,31 @@ def test_the_order_of_the_entries_is_stable(tmp_path: Path) -> None:
     baseline.write(tmp_path / "a.json", entries)
     baseline.write(tmp_path / "b.json", entries[::-1])
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_a_baseline_that_cannot_be_written_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is under version control, and holds what people wrote."""
+    file = tmp_path / "known.json"
+    baseline.write(file, [KNOWN])
+    before = file.read_bytes()
+
+    def full(path: Path, *_: object, **__: object) -> int:
+        path.open("w").close()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(UsageError, match=r"known\.json cannot be written: No space left on device"):
+        baseline.write(file, [])
+    assert file.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["known.json"]
+
+
+def test_a_link_to_a_baseline_stays_one(tmp_path: Path) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "known.json")
+    baseline.write(link, [KNOWN])
+    assert link.is_symlink()
+    assert baseline.read(tmp_path / "known.json")
 
 
 def test_a_file_is_named_from_the_folder_of_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

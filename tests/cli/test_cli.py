@@ -221,7 +221,8 @@ def test_the_case_is_on_disk_before_it_runs_and_findings_survive_kill_9(tmp_path
     assert json.loads(running.read_text())["case"]["args"]["x"]["view"]["dtype"] == "float32"
 
 
-def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_keeps_what_was_found(tmp_path: Path, number: signal.Signals) -> None:
     process = subprocess.Popen(
         [*KCHECK, "fuzz", str(KERNELS / "logits_rows.py"), "--max-examples", "100000", "--report", "json=report.json"],
         cwd=tmp_path,
@@ -233,7 +234,7 @@ def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
     for line in process.stdout:
         if "kcheck replay" in line:
             break
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     rest, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in rest + errors
@@ -281,6 +282,9 @@ HOSTILE = {
     "leaves a thread": "import threading, time; threading.Thread(target=time.sleep, args=(1e6,)).start()",
     "deletes what kcheck keeps": "import shutil; shutil.rmtree('.kcheck', ignore_errors=True)",
     "prints without end": "print('x' * 3_000_000)",
+    "has children that end": "import os; os.fork() or os._exit(0)",
+    "takes the output away": "import sys; sys.stdout = sys.stderr = None",
+    "closes standard streams": "import os; os.closerange(0, 3)",
     "ignores signals": "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)",
 }
 

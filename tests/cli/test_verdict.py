@@ -74,6 +74,16 @@ def test_skips_are_allowed_by_name(name: str) -> None:
     check_skips([name], SELECTED)
 
 
+def test_a_skip_of_one_of_two_targets_of_a_name() -> None:
+    """By its own name only that one; by the name of both, both."""
+    pair = [LoadedTarget(target, spec, is_namesake=True) for spec in ("x.py::target", "y.py::target")]
+    results = [replace(UNCHECKED, name=one.title) for one in pair]
+    for name, skipped in (("y.py::target", [False, True]), ("x", [True, True])):
+        (last,) = allowing([done(*results)], [name], pair)
+        assert isinstance(last, RunDone)
+        assert [result.allowed for result in last.results] == skipped
+
+
 def test_what_was_checked_is_not_marked_as_skipped() -> None:
     assert list(allowing([done(MATCH, found())], ["all"], SELECTED)) == [done(MATCH, found())]
     assert list(allowing([done(UNCHECKED)], [], SELECTED)) == [done(UNCHECKED)]

@@ -174,6 +174,20 @@ def test_what_user_code_does_to_its_output_does_not_touch_the_protocol(moody: Cl
     assert is_well(moody, spec)
 
 
+def test_the_log_of_what_user_code_prints_stays_small(
+    moody: Client, spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the line of a crash is found in it all the same."""
+    monkeypatch.setattr("kcheck.client.MOST_LOG_BYTES", 150_000)
+    sizes = []
+    for _ in range(6):
+        assert moody.judge(spec, case("talk")).verdict is CaseVerdict.MATCH
+        sizes.append(moody._log.stat().st_size)
+    assert max(sizes) < 2 * 150_000
+    (finding,) = moody.judge(spec, case("crash")).findings
+    assert "string_at" in finding.source
+
+
 def test_an_interrupt_ends_the_case_in_flight(spec: str, tmp_path: Path) -> None:
     with Client("interpret", tmp_path / "log") as client:
         client.load(spec)
@@ -195,11 +209,13 @@ def test_a_target_that_the_worker_cannot_load_is_one_sentence(client: Client, tm
 
 
 def test_a_zygote_that_dies_is_one_sentence(tmp_path: Path, spec: str) -> None:
+    (tmp_path / "log").write_text("of an earlier run\n")
     with Client("interpret", tmp_path / "log") as client:
         client.load(spec)
         os.kill(client._process.pid, signal.SIGKILL)
-        with pytest.raises(WorkerError, match="the worker process ended with code -9"):
+        with pytest.raises(WorkerError, match="the worker process ended with code -9") as caught:
             client.judge(spec, case("fine"))
+    assert "earlier" not in str(caught.value)
 
 
 def test_nothing_outlives_a_killed_supervisor(tmp_path: Path, spec: str) -> None:
@@ -272,6 +288,25 @@ def test_workers_are_spawned_where_the_import_of_a_target_initialises_cuda(tmp_p
         assert is_well(client, spec)
 
 
+@pytest.mark.parametrize("imports", ["import torch\n", BUSY])
+def test_an_import_that_goes_elsewhere_is_there_when_it_runs_and_others_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imports: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = textwrap.dedent(TARGETS).replace("import torch\n", imports, 1)
+    there = tmp_path / "there"
+    there.mkdir()
+    (tmp_path / "kcheck_here.py").write_text(source)
+    (tmp_path / "kcheck_there.py").write_text(f"import os\nos.chdir({str(there)!r})\n{source}")
+    with Client("interpret", tmp_path / "log") as client:
+        for spec in ("kcheck_there.py::moody", "kcheck_here.py::moody"):
+            client.load(spec)
+            assert is_well(client, spec)
+            client.judge(spec, case("crash once", "mark"))  # leaves a mark in the current directory
+    assert (there / "mark").exists()
+    assert (tmp_path / "mark").exists()
+
+
 def test_a_spawned_worker_that_cannot_start_is_one_sentence(tmp_path: Path) -> None:
     source = tmp_path / "kcheck_busy.py"
     mark = tmp_path / "imported"
@@ -279,12 +314,12 @@ def test_a_spawned_worker_that_cannot_start_is_one_sentence(tmp_path: Path) -> N
     import os, pathlib
     mark = pathlib.Path({str(mark)!r})
     if mark.exists():
-        os._exit(7)
+        os.kill(os.getpid(), 9)
     mark.touch()
     """
     source.write_text(textwrap.dedent(once) + textwrap.dedent(TARGETS).replace("import torch\n", BUSY, 1))
     spec = f"{source}::moody"
     with Client("interpret", tmp_path / "log") as client:
         client.load(spec)
-        with pytest.raises(WorkerError, match="ended with code 7 before it was ready"):
+        with pytest.raises(WorkerError, match="ended with code -9 before it was ready"):
             client.judge(spec, case("fine"))

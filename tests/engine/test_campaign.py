@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
@@ -335,8 +336,36 @@ def test_a_known_bug_is_met_first_in_the_next_run(tmp_path: Path) -> None:
     _, events = run(rare, tmp_path / "other", sweep=False, max_examples=5)
     assert not any(isinstance(event, BugFound) for event in events)
     run(rare, tmp_path, sweep=False, max_examples=300)
-    _, events = run(rare, tmp_path, sweep=False, max_examples=5)
-    assert any(isinstance(event, BugFound) for event in events)
+    for seed in range(3):
+        _, events = run(rare, tmp_path, sweep=False, max_examples=5, seed=seed)
+        assert any(isinstance(event, BugFound) for event in events)
+
+
+def test_saved_examples_stay_until_they_show_nothing(tmp_path: Path) -> None:
+    """Two bugs, each known by the time that the other one is looked for; then one of them is fixed."""
+
+    def of(*bugs: tuple[Kind, range]) -> Decide:
+        def decide(case: Case) -> Judgement:
+            rows = case.views["x"].layout.shape[0]
+            found = [Finding(kind, "", kernel="k", source=kind) for kind, at in bugs if rows in at]
+            return showing(*found) if found else MATCH
+
+        return decide
+
+    def saved() -> int:
+        return sum(1 for path in (tmp_path / "store" / "examples").rglob("*") if path.is_file())
+
+    low, high = (Kind.INPUT_MUTATED, range(20, 40)), (Kind.OUT_OF_BOUNDS_WRITE, range(50, 65))
+    run(of(low, high), tmp_path, sweep=False, max_examples=300)
+    before = saved()
+    for seed in range(3):
+        result, _ = run(of(low, high), tmp_path, sweep=False, max_examples=3, seed=seed)
+        assert {discovery.finding.kind for discovery in result.discoveries} == {low[0], high[0]}
+    assert saved() == before
+    run(of(low), tmp_path, sweep=False, max_examples=3)
+    result, _ = run(of(low, high), tmp_path, sweep=False, max_examples=3, seed=1)
+    assert [discovery.finding.kind for discovery in result.discoveries] == [low[0]]
+    assert saved() < before
 
 
 @pytest.mark.parametrize("least", [2, 31])
@@ -354,6 +383,81 @@ def test_what_scouting_meets_is_shrunk_as_ever(tmp_path: Path, least: int) -> No
     assert least <= discovery.case.views["x"].layout.shape[0] < least + 8
     assert discovery.case.views["out"].kinds == {LayoutKind.CONTIGUOUS}
     assert len(asked) - len(set(asked)) <= 2  # controls with one argument made contiguous
+
+
+@pytest.mark.parametrize("phase", ["sweep", "shrinking"])
+def test_no_finding_is_lost_when_the_time_is_up(tmp_path: Path, phase: str) -> None:
+    """A case that shows a bug is never counted for a pass, whatever the run was doing when it ended."""
+    over = threading.Event()
+
+    def decide(case: Case) -> Judgement:
+        if over.is_set():
+            time.sleep(0.05)
+        first = Finding(Kind.INPUT_MUTATED, "", kernel="k", source="first")
+        second = Finding(Kind.OUT_OF_BOUNDS_WRITE, "", kernel="k", source="second")
+        if case.views["x"].layout.shape[0] < 20:
+            return MATCH
+        over.set()
+        if phase == "shrinking":
+            return showing(first, second) if case.views["x"].layout.shape[0] >= 25 else showing(first)
+        return showing(first)
+
+    options = {"max_time": 0.5, "shrink_time": 0.2, "max_examples": 10_000}
+    result, events = run(decide, tmp_path, sweep=phase == "sweep", **options)
+    shown = {
+        finding.kind
+        for event in events
+        if isinstance(event, CaseDone) and event.case is not None and event.verdict is CaseVerdict.FINDINGS
+        for finding in decide(event.case).findings
+    }
+    assert shown
+    assert {discovery.finding.kind for discovery in result.discoveries} == shown
+    assert result.verdict is CaseVerdict.FINDINGS
+
+
+def test_the_case_that_waits_with_the_worker_counts_when_the_time_is_up(tmp_path: Path) -> None:
+    asked: list[Case] = []
+
+    def decide(case: Case) -> Judgement:
+        asked.append(case)
+        if len(asked) == 3:
+            time.sleep(0.6)
+        return MATCH if len(asked) <= 3 else showing(Finding(Kind.INPUT_MUTATED, "", kernel="k", source="line"))
+
+    result, _ = run(decide, tmp_path, sweep=False, max_time=0.5)
+    assert [discovery.minimal for discovery in result.discoveries] == [True]
+
+
+def test_the_case_that_waits_with_the_worker_counts_when_the_strategy_fails(tmp_path: Path) -> None:
+    drawn: list[str] = []
+
+    @st.composite
+    def failing(draw: st.DrawFn) -> Case:
+        case = draw(cases())
+        if drawn and drawn[-1] == "shows":
+            raise ValueError("no more")
+        drawn.append("shows" if case.views["x"].layout.shape[0] >= 20 else "")
+        return case
+
+    def decide(case: Case) -> Judgement:
+        found = Finding(Kind.INPUT_MUTATED, "", kernel="k", source="line")
+        return showing(found) if case.views["x"].layout.shape[0] >= 20 else MATCH
+
+    broken = kcheck.target(cases=failing(), kernels=["k"], outputs=["out"])(lambda out, x, flag: None)
+    result, _ = run(decide, tmp_path, of=broken, sweep=False)
+    assert [discovery.finding.kind for discovery in result.discoveries] == [Kind.INPUT_MUTATED]
+    assert any("no more" in reason for reason in result.reasons)
+
+
+@pytest.mark.parametrize("verdict", [CaseVerdict.COULD_NOT_CHECK, CaseVerdict.REJECTED])
+def test_what_could_not_be_judged_is_no_culprit(tmp_path: Path, verdict: CaseVerdict) -> None:
+    """That a finding is gone once an argument is contiguous is claimed only where that case was run."""
+
+    def decide(case: Case) -> Judgement:
+        return Judgement(verdict, "no") if "x dense" in case.backings else stray(case)
+
+    result, _ = run(decide, tmp_path)
+    assert [discovery.culprit for discovery in result.discoveries] == [""]
 
 
 def test_an_interrupted_run_keeps_what_was_found(tmp_path: Path) -> None:
@@ -377,8 +481,6 @@ def test_an_interrupted_run_keeps_what_was_found(tmp_path: Path) -> None:
 
 
 def test_time_ends_a_run(tmp_path: Path) -> None:
-    import time
-
     began = time.monotonic()
     run(lambda case: MATCH, tmp_path, max_examples=1_000_000, max_time=1.0)
     assert time.monotonic() - began < 20

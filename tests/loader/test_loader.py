@@ -216,6 +216,11 @@ class TestBrokenFile:
         assert text.startswith("mine.py:2: exits at import (code done)")
         assert "__main__" in text
 
+    def test_exit_of_the_process_at_import(self) -> None:
+        """kcheck would end with that code: 0 would look like a pass."""
+        write("mine.py", "import os\nos._exit(0)\n")
+        assert error_of("mine.py").startswith("mine.py:2: exits at import (code 0)")
+
     def test_skip_at_import(self) -> None:
         write("mine.py", "import pytest\npytest.importorskip('flash_attention_of_mine')\n")
         assert error_of("mine.py").startswith("mine.py:2: Skipped: could not import 'flash_attention_of_mine'")
@@ -282,6 +287,20 @@ class TestDiscovery:
         write("env/pyvenv.cfg", "")
         write("ops/other.py", "raise RuntimeError\n")
         assert specs() == ["kcheck_b.py::only", "ops/tests/kcheck_a.py::only"]
+
+    def test_targets_of_one_name_are_told_apart(self) -> None:
+        """In reports: a reader of junit takes test cases of one name for one test."""
+        for file in ("kcheck_a.py", "kcheck_b.py"):
+            write(file, HEAD + CLOSE.format(name="same"))
+        write("kcheck_c.py", HEAD + CLOSE.format(name="other"))
+        assert [one.title for one in loader.select()] == ["kcheck_a.py::same", "kcheck_b.py::same", "other"]
+        assert [one.title for one in loader.select(["kcheck_b.py"])] == ["same"]
+
+    def test_an_import_that_goes_elsewhere(self, folder: Path) -> None:
+        write("kcheck_a.py", "import os\nos.chdir('/')\n" + HEAD + CLOSE.format(name="a"))
+        write("kcheck_b.py", HEAD + CLOSE.format(name="b"))
+        assert specs() == ["kcheck_a.py::a", "kcheck_b.py::b"]
+        assert Path.cwd() == folder
 
     def test_nothing(self, folder: Path) -> None:
         with pytest.raises(NoTargetError, match="no target: name one") as caught:

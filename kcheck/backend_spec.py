@@ -8,7 +8,9 @@ from kcheck.errors import UsageError
 from kcheck.gpus import DEFAULT, gpu_named
 
 VIEWCHECK = "viewcheck"  # interpret as a tool of kcheck sanitize: with wild values, of large grids a part
-_PRETEND, _ALL_CONFIGS = "pretend=", "all-configs"
+ENGINES = ("auto", "batched", "sequential")
+DEFAULT_ENGINE = "sequential"
+_PRETEND, _ALL_CONFIGS, _ENGINE = "pretend=", "all-configs", "engine="
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,7 @@ class BackendSpec:
         name: ``interpret``, ``cuda``, ``viewcheck``, or ``auto`` where it is yet to be chosen.
         pretend: GPU that the CPU stands in for; ``""``: the usual one.
         all_configs: Run every configuration of autotuned kernels.
+        engine: How the CPU runs the programs of a launch: one of `ENGINES`; ``""``: the usual way.
 
     Raises:
         UsageError: There is no such GPU, or an option is not for this backend.
@@ -27,6 +30,7 @@ class BackendSpec:
     name: str
     pretend: str = ""
     all_configs: bool = False
+    engine: str = ""
 
     def __post_init__(self) -> None:
         if self.pretend:
@@ -43,14 +47,17 @@ class BackendSpec:
         """
         name, *options = text.split(",")
         pretend = next((option.removeprefix(_PRETEND) for option in options if option.startswith(_PRETEND)), "")
-        spec = BackendSpec(name, pretend, _ALL_CONFIGS in options)
-        if str(spec) != text:
+        engine = next((option.removeprefix(_ENGINE) for option in options if option.startswith(_ENGINE)), "")
+        spec = BackendSpec(name, pretend, _ALL_CONFIGS in options, engine)
+        if str(spec) != text or engine not in ("", *ENGINES):
             raise UsageError(f"there is no backend {text!r}")
         return spec
 
     def __str__(self) -> str:
         pretend = f",{_PRETEND}{self.pretend}" if self.pretend else ""
-        return f"{self.name}{pretend}{f',{_ALL_CONFIGS}' if self.all_configs else ''}"
+        all_configs = f",{_ALL_CONFIGS}" if self.all_configs else ""
+        engine = f",{_ENGINE}{self.engine}" if self.engine else ""
+        return f"{self.name}{pretend}{all_configs}{engine}"
 
     @property
     def tool(self) -> str:
@@ -61,4 +68,5 @@ class BackendSpec:
     def options(self) -> tuple[str, ...]:
         """Options of the command line that give the same."""
         pretend = ("--pretend", self.pretend) if self.pretend not in ("", DEFAULT) else ()
-        return (*pretend, *(("--all-configs",) if self.all_configs else ()))
+        engine = ("--engine", self.engine) if self.engine not in ("", DEFAULT_ENGINE) else ()
+        return (*pretend, *(("--all-configs",) if self.all_configs else ()), *engine)

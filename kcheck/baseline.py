@@ -177,14 +177,15 @@ def read(path: Path, *, drafts: bool = False) -> tuple[Known, ...]:
         UsageError: The file cannot be read.
         InvalidDocument: It is not a valid baseline; the error names the place.
     """
+    document = read_node(path, "baseline")
     try:
-        return _entries(read_node(path, "baseline"), path.parent, drafts)
+        return _entries(document, path.parent, drafts)
     except InvalidDocument as error:
         raise InvalidDocument(f"{path}: {error.where}", error.problem) from None
 
 
 def write(path: Path, known: Iterable[Known]) -> None:
-    """Write a baseline: the same entries give the same bytes.
+    """Write a baseline, all of it or nothing: the same entries give the same bytes.
 
     Raises:
         UsageError: The file cannot be written.
@@ -192,8 +193,14 @@ def write(path: Path, known: Iterable[Known]) -> None:
     ordered = sorted(known, key=lambda one: (one.target, one.kind, one.fingerprint, one.found_by))
     entries = ",\n".join(_entry_text(one, path.parent) for one in ordered)
     text = f'{{\n "schema": "{BASELINE_SCHEMA}",\n "known": [{chr(10) if entries else ""}{entries}'
+    place = path.resolve()  # a link stays one
+    part = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
-        path.write_text(text + ("\n ]\n}\n" if entries else "]\n}\n"), encoding="utf-8")
+        try:
+            part.write_text(text + ("\n ]\n}\n" if entries else "]\n}\n"), encoding="utf-8")
+            part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"the baseline {path} cannot be written: {error.strerror}") from None
 

@@ -26,6 +26,7 @@ class Kind(enum.StrEnum):
     RACE = "race"
     SCATTER_CONFLICT = "scatter-conflict"
     OFFSET_OVERFLOW = "offset-overflow"
+    FALSE_HINT = "false-hint"
     SHARED_RACE = "shared-race"
     BARRIER_DIVERGENCE = "barrier-divergence"
     GRAPH_VARIANCE = "graph-variance"
@@ -113,6 +114,9 @@ class Finding:
         programs: Programs with a bad lane.
         cells: Backing elements of `argument` that were touched wrongly or are wrong, at most 64, for the picture.
             May be negative or beyond the backing.
+        path: Backing elements of `argument` that the faulty line touched before in `program`, in order, and last the
+            first wrong one; no element follows itself. Of a path longer than 64 the first 63 and the last.
+        steps: Elements of the whole path.
         chain: Frames from the kernel down to the faulty line.
         mismatch: How the result differs, where it does.
         notes: Further facts, a sentence each.
@@ -134,6 +138,8 @@ class Finding:
     count: int = 0
     programs: int = 0
     cells: tuple[int, ...] = ()
+    path: tuple[int, ...] = ()
+    steps: int = 0
     chain: tuple[SourceFrame, ...] = ()
     mismatch: Mismatch | None = None
     notes: tuple[str, ...] = field(default=())
@@ -165,7 +171,7 @@ class Finding:
             KeyError, TypeError, ValueError: The data is something else.
         """
         values = {f.name: data[f.name] for f in fields(Finding) if f.name in data}
-        for name in ("index", "program", "cells", "notes"):
+        for name in ("index", "program", "cells", "path", "notes"):
             values[name] = tuple(values.get(name, ()))
         values["chain"] = tuple(SourceFrame(**frame) for frame in values.get("chain", ()))
         found = values.get("mismatch")

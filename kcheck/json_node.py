@@ -33,6 +33,8 @@ def read_node(path: Path, what: str) -> Node:
         raise UsageError(f"the {what} {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidDocument(str(path), f"is not UTF-8 text; expected a JSON {what}") from None
+    except InvalidDocument as error:
+        raise InvalidDocument(f"{path}: {error.where}", error.problem) from None
     except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidDocument(str(path), f"is not JSON: {error}") from None
 

@@ -135,6 +135,7 @@ class Judgement:
         fatal: The worker cannot go on (a lost CUDA context) and ends after this answer.
         compiles: ``(kernel, seconds, cached, cause)`` of every specialisation made.
         partial: By kernel, a sentence that says which share of its programs ran, if not all did.
+        sequential: By kernel, a sentence that says why its programs could not run together.
     """
 
     verdict: CaseVerdict
@@ -148,6 +149,7 @@ class Judgement:
     fatal: bool = False
     compiles: tuple[tuple[str, float, bool, str], ...] = ()
     partial: Mapping[str, str] = field(default_factory=dict)
+    sequential: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for `Channel.send`."""
@@ -163,6 +165,7 @@ class Judgement:
             "fatal": self.fatal,
             "compiles": [list(compiled) for compiled in self.compiles],
             "partial": dict(self.partial),
+            "sequential": dict(self.sequential),
         }
 
     @staticmethod

@@ -47,6 +47,14 @@ _CASES = {
 }
 
 
+class _Console(Console):
+    """A console that leaves it to the program what to do when nobody reads on."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True  # closing prints, too
+        raise BrokenPipeError
+
+
 def make_console(stream: TextIO, *, color: bool | None = None, width: int | None = None) -> Console:
     """A Rich console that prints user text literally and never fails on a character the stream cannot encode.
 
@@ -62,7 +70,7 @@ def make_console(stream: TextIO, *, color: bool | None = None, width: int | None
     # Asked for, there is colour also where Rich sees no terminal, or one that cannot show any.
     plain_stream = not stream.isatty() or os.environ.get("TERM") in ("dumb", "unknown")
     system: Literal["auto", "standard"] = "standard" if color and plain_stream else "auto"
-    return Console(
+    return _Console(
         file=stream,
         width=width,
         color_system=None if color is False else system,
@@ -136,7 +144,7 @@ class ConsoleReport:
         self._console.print(part, crop=False)
 
     def _show(self, discovery: Discovery) -> None:
-        key = (discovery.target, discovery.fingerprint)
+        key = (discovery.spec, discovery.fingerprint)
         if key not in self._shown:
             self._shown.add(key)
             if discovery.known:

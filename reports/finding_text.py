@@ -48,6 +48,12 @@ def wrong_cells(finding: Finding, layout: Layout) -> tuple[int, ...]:
     return (first, *(cell for cell in cells if cell != first)) if first in cells or not cells else cells
 
 
+def walked(finding: Finding) -> str:
+    """What the path in a picture is: ``path of program (1, 0, 0)``."""
+    program = ", ".join(map(str, finding.program))
+    return f"path of program ({program}), {counted(finding.steps, 'step')}"
+
+
 def sharing(case: Case, argument: str) -> dict[str, Layout]:
     """Layouts of the other views of an argument's backing, by name."""
     backing = case.views[argument].backing

@@ -113,7 +113,8 @@ def _picture(discovery: Discovery) -> Drawing | None:
     """The backing of the argument at fault."""
     finding = discovery.finding
     wrong = finding_text.wrong_cells(finding, discovery.case.views[finding.argument].layout)
-    return draw(discovery.case, finding.argument, wrong, finding_text.marked(finding))
+    said, walked = finding_text.marked(finding), finding_text.walked(finding)
+    return draw(discovery.case, finding.argument, wrong, said, path=finding.path, walked=walked)
 
 
 def _culprit_picture(discovery: Discovery) -> Drawing | None:

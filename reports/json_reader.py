@@ -108,6 +108,8 @@ def _finding(node: Node) -> Finding:
         count=node.get("count").count(),
         programs=node.get("programs").count(),
         cells=node.get("cells").integers(),
+        path=node.get("path").integers(),
+        steps=node.get("steps").count(),
         chain=tuple(map(_frame, node.get("chain").items())),
         mismatch=None if mismatch.value is None else _mismatch(mismatch),
         notes=node.get("notes").texts(),

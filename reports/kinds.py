@@ -81,6 +81,10 @@ HELP: Mapping[Kind, Help] = {
         "An offset was computed in 32 bits, wrapped, and reached an address.",
         "Widen the index before it is multiplied: pid.to(tl.int64) * stride.",
     ),
+    Kind.FALSE_HINT: Help(
+        "A hint to the compiler is not true, and the result changes where it is taken at its word.",
+        "Drop the hint, or give it only where it holds: check strides and data pointers in the wrapper.",
+    ),
     Kind.SHARED_RACE: Help(
         "Two threads of a block touch the same shared memory, one of them writes, and no barrier orders them.",
         "Put a barrier between the two lines.",

@@ -166,11 +166,12 @@ def _picture(discovery: Discovery) -> Iterator[str]:
     finding = discovery.finding
     for name in dict.fromkeys(filter(views.__contains__, (finding.argument, discovery.culprit))):
         layout = views[name].layout
-        wrong = finding_text.wrong_cells(finding, layout) if name == finding.argument else ()
+        own = name == finding.argument
+        wrong, path = (finding_text.wrong_cells(finding, layout), finding.path) if own else ((), ())
         others = finding_text.sharing(discovery.case, name)
-        yield fence(
-            render(BackingPicture(name, layout, wrong, others=others, said=finding_text.marked(finding)), _WIDTH)
-        )
+        said, walked = finding_text.marked(finding), finding_text.walked(finding)
+        drawn = BackingPicture(name, layout, wrong, path=path, walked=walked, others=others, said=said)
+        yield fence(render(drawn, _WIDTH))
 
 
 def _values(finding: Finding) -> Iterator[str]:

@@ -73,15 +73,21 @@ class FindingPanel:
                 finding.argument, view.layout, wrong[0], finding_text.sharing(self._found.case, finding.argument)
             )
             yield fact("" if finding.index or finding.program else "first", where)
-        yield from self._picture(finding.argument, wrong, finding_text.marked(finding), rows=12)
+        yield from self._picture(finding.argument, wrong, finding_text.marked(finding), rows=12, path=finding.path)
 
-    def _picture(self, argument: str, wrong: Sequence[int], said: str, rows: int) -> Iterator[RenderableType]:
+    def _picture(
+        self, argument: str, wrong: Sequence[int], said: str, rows: int, path: Sequence[int] = ()
+    ) -> Iterator[RenderableType]:
         view = self._views[argument]
         backing = self._found.case.backings[view.backing]
         yield Text()
         yield fact("backing", f"{counted(backing.numel, 'element')} of {backing.dtype}, {size(backing.nbytes)}")
         others = finding_text.sharing(self._found.case, argument)
-        yield Indented(BackingPicture(argument, view.layout, wrong, others=others, said=said, rows=rows), by=4)
+        walked = finding_text.walked(self._finding)
+        yield Indented(
+            BackingPicture(argument, view.layout, wrong, path=path, walked=walked, others=others, said=said, rows=rows),
+            by=4,
+        )
         yield Text()
 
     def _cause(self) -> Iterator[RenderableType]:

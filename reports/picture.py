@@ -43,11 +43,13 @@ class Row:
         number: Row of the backing; below 0 and beyond the last one lies what is around it.
         label: The row as an index into the backing (``[0, :]``), or what it is instead.
         cells: What each drawn column is; None in place of those left out.
+        steps: Where in the path each drawn column comes first, from 1; 0 if it does not.
     """
 
     number: int
     label: str
     cells: tuple[Mark | None, ...]
+    steps: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +122,20 @@ class Grid:
 
 
 def picture(
-    layout: Layout, wrong: Sequence[int] = (), *, others: Sequence[Layout] = (), columns: int = 64, rows: int = 12
+    layout: Layout,
+    wrong: Sequence[int] = (),
+    *,
+    path: Sequence[int] = (),
+    others: Sequence[Layout] = (),
+    columns: int = 64,
+    rows: int = 12,
 ) -> Picture:
     """Choose the cells to draw, around the interesting ones, and tell what each is.
 
     Args:
         layout: The view.
         wrong: Backing elements that are wrong, the first of them first; may lie outside the backing.
+        path: Backing elements that were touched before the first wrong one, in order.
         others: Other views of the backing.
         columns: Most columns to draw, places of those left out included.
         rows: Most rows to draw, places of those left out included.
@@ -134,7 +143,9 @@ def picture(
     grid = Grid(layout)
     edges = (layout.first, layout.first + layout.reach) if layout.numel else ()
     beyond = [grid.place(element) for element in wrong]
-    spots = [*beyond[:1], *(grid.place(element) for element in edges), *beyond[-1:], *beyond]
+    way = [grid.place(element) for element in path]
+    spots = [*beyond[:1], *(grid.place(element) for element in edges), *beyond[-1:], *beyond, *way]
+    steps = first_steps(path)
     across = _chosen(_widened(grid.columns, [at for _, at in beyond], 1), [at for _, at in spots], columns)
     down = _chosen(_widened(grid.rows, [at for at, _ in beyond], 0), [at for at, _ in spots], rows)
 
@@ -144,9 +155,18 @@ def picture(
     def draw(row: int | Skip) -> Row | Skip:
         if isinstance(row, Skip):
             return row
-        return Row(row, grid.label(row), tuple(mark(row, column) for column in across))
+        taken = (0 if isinstance(column, Skip) else steps.get(grid.element(row, column), 0) for column in across)
+        return Row(row, grid.label(row), tuple(mark(row, column) for column in across), tuple(taken))
 
     return Picture(tuple(across), tuple(map(draw, down)))
+
+
+def first_steps(path: Sequence[int]) -> dict[int, int]:
+    """Where in a path each of its elements comes first, from 1."""
+    steps: dict[int, int] = {}
+    for number, element in enumerate(path, 1):
+        steps.setdefault(element, number)
+    return steps
 
 
 def row_note(name: str, layout: Layout, others: Mapping[str, Layout], row: int) -> str:

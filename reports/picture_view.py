@@ -15,6 +15,8 @@ from kcheck.reports.wording import counted, plain
 _GLYPHS = {Mark.VIEW: "■", Mark.OTHER: "□", Mark.GAP: "·", Mark.OUTSIDE: "░", Mark.WRONG: "x", Mark.FIRST: "X"}
 _ASCII = {Mark.VIEW: "#", Mark.OTHER: "o", Mark.GAP: ".", Mark.OUTSIDE: "~", Mark.WRONG: "x", Mark.FIRST: "X"}
 _SKIPPED, _SKIPPED_ASCII = "…", "_"
+_NUMBERED = 9  # steps of a path with a number of their own; those after them are marked +
+_STEP_STYLE = "bold black on cyan"
 STYLES = {
     Mark.VIEW: "cyan",
     Mark.OTHER: "blue",
@@ -32,6 +34,8 @@ class BackingPicture:
         name: The view's name.
         layout: The view.
         wrong: Backing elements that are wrong, the first of them first.
+        path: Backing elements that were touched before the first wrong one, in order.
+        walked: What the path is, for the legend: ``path of program (0, 0, 0)``.
         others: Other views of the backing, by name.
         said: What is wrong with the wrong cells, for the legend: ``read outside the view``.
         rows: Most rows to draw.
@@ -43,6 +47,8 @@ class BackingPicture:
         layout: Layout,
         wrong: Sequence[int] = (),
         *,
+        path: Sequence[int] = (),
+        walked: str = "",
         others: Mapping[str, Layout] | None = None,
         said: str = "wrong",
         rows: int = 12,
@@ -50,6 +56,7 @@ class BackingPicture:
         self._name = plain(name)
         self._layout = layout
         self._wrong = wrong
+        self._path, self._walked = path, walked
         self._others = {plain(other): view for other, view in (others or {}).items()}
         self._said = said
         self._rows = rows
@@ -83,7 +90,9 @@ class BackingPicture:
         if step == 1 and room - note >= 40:
             room -= note
         others = tuple(self._others.values())
-        return picture(self._layout, self._wrong, others=others, columns=max(room // step, 8), rows=self._rows), step
+        columns = max(room // step, 8)
+        drawn = picture(self._layout, self._wrong, path=self._path, others=others, columns=columns, rows=self._rows)
+        return drawn, step
 
     def _note(self, grid: Grid, row: int) -> str:
         note = row_note(self._name, self._layout, self._others, row)
@@ -91,9 +100,11 @@ class BackingPicture:
 
     def _row(self, grid: Grid, row: Row, glyphs: Mapping[Mark, str], margin: int, step: int, width: int) -> Text:
         line = _line(f"{row.label:>{margin}}  ")
-        for mark in row.cells:
+        for mark, number in zip(row.cells, row.steps, strict=True):
             if mark is None:
                 line.append(_SKIPPED if glyphs is _GLYPHS else _SKIPPED_ASCII, "dim")
+            elif _is_step(mark, number):
+                line.append(str(number) if number <= _NUMBERED else "+", _STEP_STYLE)
             else:
                 line.append(glyphs[mark], STYLES[mark])
             line.append(" " * (step - 1))
@@ -109,7 +120,21 @@ class BackingPicture:
             text.append("   " if text else "")
             text.append(glyphs[mark], STYLES[mark])
             text.append(f" {name}")
+        rows = (row for row in drawn.rows if isinstance(row, Row))
+        pairs = (pair for row in rows for pair in zip(row.cells, row.steps, strict=True))
+        last = max((step for mark, step in pairs if _is_step(mark, step)), default=0)
+        if last:
+            dots = "-" if glyphs is _ASCII else "…"
+            text.append("\n1", _STEP_STYLE)
+            text.append(f"{dots}{min(last, _NUMBERED)}" if last > 1 else "", _STEP_STYLE)
+            text.append(" +" if last > _NUMBERED else "", _STEP_STYLE)
+            text.append(f" {self._walked}")
         return text
+
+
+def _is_step(mark: Mark | None, number: int) -> bool:
+    """Whether a cell shows the number of its step: what is wrong shows that it is."""
+    return number > 0 and mark not in (None, Mark.WRONG, Mark.FIRST)
 
 
 def _line(text: str, style: str = "") -> Text:

@@ -47,13 +47,14 @@ class Tolerance:
         """Nothing was given, so the oracle's own error against float64 may widen it."""
         return not self.exact and self.rtol is None
 
-    def of(self, dtype: torch.dtype) -> tuple[float, float]:
-        """``(rtol, atol)`` for a data type; zeros for integers, unless tolerances were given."""
+    def of(self, *dtypes: torch.dtype) -> tuple[float, float]:
+        """``(rtol, atol)`` for values of these data types, of each the largest; zeros for integers, unless given."""
         if self.exact:
             return 0.0, 0.0
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
-        return TOLERANCES.get(dtype, (0.0, 0.0))
+        found = [TOLERANCES.get(dtype, (0.0, 0.0)) for dtype in dtypes]
+        return max(rtol for rtol, _ in found), max(atol for _, atol in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def wrong_elements(
     given = tolerance.rtol is not None and actual.dtype != torch.bool
     if tolerance.exact or not (actual.dtype.is_floating_point or given):
         return ~_same(actual, expected.to(actual.dtype)), torch.zeros_like(actual, dtype=torch.float64)
-    rtol, atol = tolerance.of(actual.dtype)
+    rtol, atol = tolerance.of(actual.dtype, expected.dtype)
     a, e = actual.double(), expected.double()
     allowed = atol + rtol * e.abs().nan_to_num(posinf=math.inf)
     if precise is None:

@@ -12,6 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from kcheck.case import Case
+from kcheck.backend_spec import BackendSpec
 from kcheck.errors import CouldNotCheck
 from kcheck.findings import Finding
 from kcheck.target import Target
@@ -60,7 +61,7 @@ def debug_case(target: Target, case: Case, backend: str, finding: Finding | None
         debugger.names = given
         return target.function(**given)
 
-    runner = open_backend(backend)
+    runner = open_backend(str(replace(BackendSpec.parse(backend), engine="sequential")))
     contents = on_host(case, dense_values(case))
     try:
         with stopping(on_fault, on_program):

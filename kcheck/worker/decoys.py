@@ -36,6 +36,7 @@ class Style:
         undefined: What lanes hold that a kernel masks off without ``other``, where the backend can choose.
         stale: The line, as ``(file, line)``, whose reads yield what was there before the launch where they race, if the
             backend can choose.
+        hinted: The line, as ``(file, line)``, whose hints to the compiler are made true, if the backend can choose.
         undefined_at: The one line that `undefined` is for, as ``(file, line)``. None: all.
     """
 
@@ -47,6 +48,7 @@ class Style:
     undefined: Literal["zero", "wild"] = "zero"
     undefined_at: tuple[str, int] | None = None
     stale: tuple[str, int] | None = None
+    hinted: tuple[str, int] | None = None
 
     def decoys_of(self, backing: str) -> int:
         """Which set of decoys lies around the views of a backing."""

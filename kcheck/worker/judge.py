@@ -17,7 +17,7 @@ from kcheck.backend_spec import VIEWCHECK
 from kcheck.case import Case
 from kcheck.errors import CouldNotCheck, SpecError
 from kcheck.events import CaseVerdict
-from kcheck.findings import Finding, Kind
+from kcheck.findings import Finding, Kind, Severity
 from kcheck.objects import argument_of
 from kcheck.protocol import Judgement
 from kcheck.target import GRAD_OUTPUT, Target
@@ -38,6 +38,7 @@ from kcheck.worker.dead import dead_masks
 from kcheck.worker.dead_reads import dead_findings
 from kcheck.worker.graphs import graph_findings
 from kcheck.worker.hazards import explained, hazard_findings
+from kcheck.worker.hints import hint_findings
 from kcheck.worker.host import on_host
 from kcheck.worker.paths import traced, with_paths
 from kcheck.worker.reference import identical, value_findings
@@ -103,7 +104,11 @@ class Judge:
             return Judgement(CaseVerdict.COULD_NOT_CHECK, str(error))
         seconds = trial.seconds | {"total": time.perf_counter() - began}
         compiles = tuple((c.kernel, c.seconds, c.cached, c.cause) for c in trial.compiles)
-        return replace(judgement, seconds=seconds, compiles=compiles)
+        sequential = {
+            kernel: f"kernel {kernel} ran one program after the other, not batched: {feature}"
+            for kernel, feature in trial.sequential.items()
+        }
+        return replace(judgement, seconds=seconds, compiles=compiles, sequential=sequential)
 
 
 def _try(trial: Trial, wild: bool) -> Judgement:
@@ -139,6 +144,8 @@ def _sampled(trial: Trial, first: Observation, second: Observation) -> Judgement
     memory = checks.memory_findings(trial.case, trial.layouts, faults, effect=True)
     hazards, _ = hazard_findings(trial, first, second, memory, [])
     found = (*with_paths(trial.case, explained(memory, hazards), second.watch), *hazards)
+    if not any(finding.severity is Severity.ERROR for finding in found):
+        found += tuple(hint_findings(trial, first, second))
     gaps = [*first.watch.gaps, *second.watch.gaps]
     verdict = CaseVerdict.COULD_NOT_CHECK if gaps else CaseVerdict.MATCH
     return Judgement(
@@ -171,6 +178,8 @@ def compared(trial: Trial, first: Observation, second: Observation, disturbed: l
     found += checks.unwritten_findings(trial.target, trial.case, trial.layouts, trial.unwritten, first.watch.launches)
     found += hazards
     found += dead or wrong  # a wrong value is a symptom there, too
+    if not any(finding.severity is Severity.ERROR for finding in found):
+        found += hint_findings(trial, first, second)
     gaps = [*first.watch.gaps, *second.watch.gaps]
     verdict = CaseVerdict.COULD_NOT_CHECK if gaps else CaseVerdict.MATCH
     return Judgement(

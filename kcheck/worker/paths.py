@@ -1,4 +1,4 @@
-"""The way that a kernel took to a bad access."""
+"""The path that a kernel took to a bad access."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kcheck.findings import Finding
 from kcheck.layout import Layout
 from kcheck.worker.backends.base import Fault, Traced, Watch
 
-MAX_STEPS = 12
+MAX_PATH = 64  # elements kept
 
 
 def traced(faults: Iterable[Fault]) -> Traced:
@@ -21,26 +21,24 @@ def traced(faults: Iterable[Fault]) -> Traced:
 
 
 def with_paths(case: Case, findings: Iterable[Finding], watch: Watch) -> list[Finding]:
-    """Findings with the way that the kernel took to the bad access, where a run took it down."""
+    """Findings with the path that the kernel took to the bad access, where a run took it down."""
     found = []
     for finding in findings:
-        path = watch.paths.get((finding.file, finding.line), [])
+        offsets = watch.paths.get((finding.file, finding.line), [])
         view = case.views.get(finding.argument)
-        if view is None or len(path) < 2:
-            found.append(finding)
-            continue
-        size = dtype_named(view.dtype).itemsize
-        places = groupby(_step(view.layout, view.layout.first + offset // size) for offset in path)
-        runs = [(step, len(list(same))) for step, same in places]
-        steps = [step if count == 1 else f"{step} ({count} times)" for step, count in runs[:MAX_STEPS]]
-        more = "" if len(runs) <= MAX_STEPS else ", …"
-        way = f"the way of program {finding.program} through {finding.argument}: {', '.join(steps)}{more}"
-        found.append(replace(finding, notes=(*finding.notes, way)))
+        path = () if view is None else _path(view.layout, offsets, dtype_named(view.dtype).itemsize)
+        if len(path) > 1:
+            kept = path if len(path) <= MAX_PATH else (*path[: MAX_PATH - 1], path[-1])
+            finding = replace(finding, path=kept, steps=len(path))
+        found.append(finding)
     return found
 
 
-def _step(layout: Layout, element: int) -> str:
-    index = layout.index_at(element)
-    if index is not None:
-        return f"[{', '.join(map(str, index))}]"
-    return "gap" if 0 <= element < layout.backing_numel else "outside"
+def _path(layout: Layout, offsets: Iterable[int], size: int) -> tuple[int, ...]:
+    """Elements up to the first one outside of the view; nothing if there is none."""
+    path = []
+    for element, _ in groupby(layout.first + offset // size for offset in offsets):
+        path.append(element)
+        if layout.index_at(element) is None:
+            return tuple(path)
+    return ()

@@ -86,7 +86,7 @@ def run_target(
         Region(name, placement.tensors[name], view.role.writable, view.role in (Role.OUTPUT, Role.SCRATCH))
         for name, view in views.items()
     ]
-    conditions = Conditions(style.poison, style.undefined, style.undefined_at, traced, style.stale)
+    conditions = Conditions(style.poison, style.undefined, style.undefined_at, traced, style.stale, style.hinted)
     observation = Observation(placement, Watch())
     written = [name for name, view in views.items() if view.role in (Role.OUTPUT, Role.INOUT)]
     returned: Any = None

@@ -38,6 +38,7 @@ class Trial:
         layouts: As placed in the first run.
         unwritten: Masks of output elements that nobody wrote, by output.
         compiles: Specialisations made in all runs.
+        sequential: Why programs could not run together: the feature, by kernel.
         tuned: Autotuned kernels: how many configurations each has, and the one that ran last.
         precise: What the oracle gives in float64, by output; None until it is asked for.
         moves: How far rounding can move that; None until it is asked for.
@@ -55,6 +56,7 @@ class Trial:
     layouts: dict[str, Layout] = field(default_factory=dict)
     unwritten: dict[str, torch.Tensor] = field(default_factory=dict)
     compiles: list[Compile] = field(default_factory=list)
+    sequential: dict[str, str] = field(default_factory=dict)
     tuned: dict[str, tuple[int, str]] = field(default_factory=dict)
     precise: Mapping[str, torch.Tensor] | None = None
     moves: Mapping[str, torch.Tensor] | None = None
@@ -94,6 +96,7 @@ class Trial:
         )
         self.named = ()
         self.compiles += observation.watch.compiles
+        self.sequential |= observation.watch.sequential
         self.tuned |= observation.watch.tuned
         for part, seconds in observation.seconds.items():
             self.seconds[part] = self.seconds.get(part, 0.0) + seconds

@@ -61,7 +61,7 @@ def _against_oracle(
     found = []
     for name, value in right.items():
         result = actual.get(name, value)
-        rtol, atol = _given(tolerance, result)
+        rtol, atol = _given(tolerance, result, value)
         if tolerance.adaptive and name in moves and result.dtype.is_floating_point:
             atol = _widened(atol, value, precise[name], moves[name])
         found.append(Held(name, named[name], rtol, atol, _name(result.dtype), result.dtype == value.dtype))
@@ -104,8 +104,8 @@ def _expected(
     return dict(zip(right, given or right, strict=True)), right
 
 
-def _given(tolerance: Tolerance, result: torch.Tensor) -> tuple[float, float]:
-    return (0.0, 0.0) if result.dtype == torch.bool else tolerance.of(result.dtype)
+def _given(tolerance: Tolerance, result: torch.Tensor, *expected: torch.Tensor) -> tuple[float, float]:
+    return (0.0, 0.0) if result.dtype == torch.bool else tolerance.of(*(one.dtype for one in (result, *expected)))
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -43,6 +43,12 @@ def hazards() -> ModuleType:
     return _load("hazard_kernels")
 
 
+@pytest.fixture(scope="session")
+def hint_kernels() -> ModuleType:
+    """Kernels that give hints about values that the test chooses."""
+    return _load("hint_kernels")
+
+
 @contextmanager
 def _silent(**tensors: torch.Tensor) -> Iterator[Watch]:
     regions = [Region(name, tensor, True) for name, tensor in tensors.items()]

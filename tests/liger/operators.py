@@ -4,7 +4,8 @@ Each says how to call the operator, what is right in plain PyTorch, and which ar
 overwrite by design is declared as consumed: SwiGLU and GEGLU keep gradients in the saved activations, RMSNorm and
 PolyNorm in the incoming gradient, cross entropy in the logits, and RoPE turns its arguments where they lie.
 
-The last two targets are the arguments that an operator accepts and gets wrong; see test_liger.py.
+The last two targets are the arguments that an operator accepts and gets wrong; see test_liger.py. The same operators in
+bfloat16 are in operators_bf16.py.
 """
 # mypy: ignore-errors
 
@@ -17,14 +18,20 @@ from liger_kernel.ops.experimental.embedding import LigerEmbeddingFunction
 import kcheck
 from kcheck import strategies as ks
 
+DTYPE = "float32"
+
+
+def tensors(shape, **options):
+    return ks.tensors(shape, DTYPE, **options)
+
 
 @st.composite
 def rows(draw, *names, vectors=(), kinds=ks.ANY, exponent=0):
     """Cases of operators along rows: matrices of one shape by `names`, `vectors` of their width, a gradient."""
     shape = (draw(ks.dims("rows", max_value=9)), draw(ks.dims("columns", max_value=40)))
-    found = {name: draw(ks.tensors(shape, kinds=kinds, exponent=exponent)) for name in names}
-    found |= {name: draw(ks.tensors(shape[1:])) for name in vectors}
-    return kcheck.Case(**found, grad_output=draw(ks.tensors(shape)))
+    found = {name: draw(tensors(shape, kinds=kinds, exponent=exponent)) for name in names}
+    found |= {name: draw(tensors(shape[1:])) for name in vectors}
+    return kcheck.Case(**found, grad_output=draw(tensors(shape)))
 
 
 def rms(x, eps=1e-6):
@@ -72,8 +79,8 @@ def relu_squared(x):
 @st.composite
 def dyt_cases(draw):
     shape = (draw(ks.dims("rows", max_value=9)), draw(ks.dims("columns", max_value=40)))
-    vectors = {name: draw(ks.tensors(shape[1:])) for name in ("gamma", "beta")}
-    x, alpha, grad = draw(ks.tensors(shape)), draw(ks.tensors((1,))), draw(ks.tensors(shape))
+    vectors = {name: draw(tensors(shape[1:])) for name in ("gamma", "beta")}
+    x, alpha, grad = draw(tensors(shape)), draw(tensors((1,))), draw(tensors(shape))
     return kcheck.Case(x=x, alpha=alpha, **vectors, grad_output=grad)
 
 
@@ -89,8 +96,8 @@ def dyt(x, alpha, gamma, beta):
 @st.composite
 def residual_cases(draw):
     shape = (draw(ks.dims("rows", max_value=9)), draw(ks.dims("columns", max_value=40)))
-    x, r, w = draw(ks.tensors(shape)), draw(ks.tensors(shape)), draw(ks.tensors(shape[1:]))
-    return kcheck.Case(x=x, r=r, w=w, grad_output=[draw(ks.tensors(shape)), draw(ks.tensors(shape))])
+    x, r, w = draw(tensors(shape)), draw(tensors(shape)), draw(tensors(shape[1:]))
+    return kcheck.Case(x=x, r=r, w=w, grad_output=[draw(tensors(shape)), draw(tensors(shape))])
 
 
 @kcheck.target(
@@ -104,8 +111,8 @@ def fused_add_rms_norm(x, r, w):
 @st.composite
 def poly_cases(draw):
     shape = (draw(ks.dims("rows", max_value=9)), draw(ks.dims("columns", max_value=40)))
-    x, w, b = draw(ks.tensors(shape)), draw(ks.tensors((3,))), draw(ks.tensors(()))
-    return kcheck.Case(x=x, w=w, b=b, grad_output=draw(ks.tensors(shape)))
+    x, w, b = draw(tensors(shape)), draw(tensors((3,))), draw(tensors(()))
+    return kcheck.Case(x=x, w=w, b=b, grad_output=draw(tensors(shape)))
 
 
 @kcheck.target(
@@ -121,9 +128,9 @@ def group_cases(draw):
     # No group is nearly constant: a variance in one pass, E[x²] - E[x]², has no digits left there.
     groups, width = draw(ks.dims("groups", max_value=3)), draw(ks.dims("channels_per_group", max_value=3))
     shape = (draw(ks.dims("batch", max_value=4)), groups * width, draw(ks.dims("hidden", min_value=8, max_value=33)))
-    vectors = {name: draw(ks.tensors(shape[1:2])) for name in ("w", "b")}
-    x = draw(ks.tensors(shape, kinds=ks.ANY.without("expanded")))
-    return kcheck.Case(x=x, **vectors, groups=groups, grad_output=draw(ks.tensors(shape)))
+    vectors = {name: draw(tensors(shape[1:2])) for name in ("w", "b")}
+    x = draw(tensors(shape, kinds=ks.ANY.without("expanded")))
+    return kcheck.Case(x=x, **vectors, groups=groups, grad_output=draw(tensors(shape)))
 
 
 @kcheck.target(
@@ -136,8 +143,8 @@ def group_norm(x, w, b, groups):
 @st.composite
 def loss_cases(draw):
     shape = (draw(ks.dims("tokens", max_value=9)), draw(ks.dims("vocabulary", max_value=40)))
-    pair = {name: draw(ks.tensors(shape)) for name in ("p", "q")}
-    return kcheck.Case(**pair, grad_output=draw(ks.tensors(())))
+    pair = {name: draw(tensors(shape)) for name in ("p", "q")}
+    return kcheck.Case(**pair, grad_output=draw(tensors(())))
 
 
 @kcheck.target(
@@ -173,7 +180,7 @@ def jsd(p, q):
 def entropy_cases(draw, kinds):
     shape = (draw(ks.dims("tokens", max_value=9)), draw(ks.dims("vocabulary", min_value=2, max_value=40)))
     labels = draw(ks.indices(shape[:1], bound=shape[1], dtype="int64"))
-    return kcheck.Case(logits=draw(ks.tensors(shape, kinds=kinds)), labels=labels, grad_output=draw(ks.tensors(())))
+    return kcheck.Case(logits=draw(tensors(shape, kinds=kinds)), labels=labels, grad_output=draw(tensors(())))
 
 
 def entropy(kinds, name):
@@ -191,8 +198,8 @@ def embedding_cases(draw):
     count, width = draw(ks.dims("embeddings", min_value=2, max_value=9)), draw(ks.dims("width", max_value=33))
     tokens = draw(ks.dims("tokens", max_value=9))
     indices = draw(ks.indices((tokens,), bound=count, dtype="int64"))
-    table = draw(ks.tensors((count, width)))
-    return kcheck.Case(table=table, indices=indices, grad_output=draw(ks.tensors((tokens, width))))
+    table = draw(tensors((count, width)))
+    return kcheck.Case(table=table, indices=indices, grad_output=draw(tensors((tokens, width))))
 
 
 @kcheck.target(cases=embedding_cases(), oracle=lambda table, indices: F.embedding(indices, table), grad=["table"])
@@ -203,7 +210,7 @@ def embedding(table, indices):
 @st.composite
 def sparsemax_cases(draw):
     shape = (draw(ks.dims("rows", max_value=9)), draw(ks.dims("columns", max_value=20)))
-    return kcheck.Case(x=draw(ks.tensors(shape)), grad_output=draw(ks.tensors(shape)))
+    return kcheck.Case(x=draw(tensors(shape)), grad_output=draw(tensors(shape)))
 
 
 def project(x):
@@ -226,9 +233,9 @@ def rope_cases(draw, min_tokens, max_tokens):
         draw(ks.dims("half", max_value=8)),
     )
     shapes = [(batch, heads, tokens, 2 * half), (batch, 1, tokens, 2 * half)]
-    angles = {name: draw(ks.tensors((1, tokens, 2 * half))) for name in ("cos", "sin")}
-    q, k = (draw(ks.tensors(shape)) for shape in shapes)
-    return kcheck.Case(q=q, k=k, **angles, grad_output=[draw(ks.tensors(shape)) for shape in shapes])
+    angles = {name: draw(tensors((1, tokens, 2 * half))) for name in ("cos", "sin")}
+    q, k = (draw(tensors(shape)) for shape in shapes)
+    return kcheck.Case(q=q, k=k, **angles, grad_output=[draw(tensors(shape)) for shape in shapes])
 
 
 def rotated(q, k, cos, sin):

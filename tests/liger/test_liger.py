@@ -22,9 +22,12 @@ import pytest
 
 from kcheck import loader
 from kcheck.case import Case, Tensor
+from kcheck.client import Client
+from kcheck.engine import choose
 from kcheck.events import CaseVerdict
 from kcheck.findings import Kind
 from kcheck.layout import Dim, Layout
+from kcheck.plan import Plan
 from kcheck.protocol import Judgement
 from kcheck.worker.backends import open_backend
 from kcheck.worker.judge import Judge
@@ -69,6 +72,19 @@ def test_operators_match_forward_and_backward_on_the_layouts_that_they_support(
     cells = {cell for row in result["matrix"].values() for cell in row.values()}
     assert cells <= {"match", "not tried"}
     assert result["matrix"]["grad_output[0]" if name in ("fused_add_rms_norm", "rope") else "grad_output"]
+
+
+def test_operators_match_in_bfloat16(tmp_path: Path) -> None:
+    """Forward and backward, the boundary sizes and layouts of each operator, some of them."""
+    with Client("interpret", tmp_path / "worker.log") as client:
+        for loaded in loader.load(str(OPERATORS.with_name("operators_bf16.py"))):
+            client.load(loaded.spec)
+            cases = list(choose.boundary_cases(loaded.target, Plan()))
+            for case in cases[:: len(cases) // 8]:
+                judgement = client.judge(loaded.spec, case)
+                found = [finding.message for finding in judgement.findings]
+                assert judgement.verdict is CaseVerdict.MATCH, (loaded.target.name, case, found)
+            assert judgement.launches
 
 
 def judge(name: str, **arguments: object) -> Judgement:

@@ -42,6 +42,29 @@ def test_what_is_left_out_is_counted() -> None:
     )
 
 
+def test_the_path_is_a_line_with_numbers() -> None:
+    """From cell to cell; where one is not in the picture, the line ends and goes on behind it."""
+    layout = Layout((Dim(4), Dim(3, after=5)))
+    drawn = draw(Case(t=Tensor("int32", layout)), "t", (3,), "read", path=(0, 8, 16, 3), walked="path of program (0,)")
+    assert drawn is not None
+    middles = {(row.y, cell.x): (cell.x + 7, row.y + 7) for row in drawn.rows for cell in row.cells}
+    cells = [drawn.rows[i].cells[at] for i, at in ((0, 0), (1, 0), (2, 0), (0, 3))]
+    rows = [drawn.rows[i] for i in (0, 1, 2, 0)]
+    points = [middles[row.y, cell.x] for row, cell in zip(rows, cells, strict=True)]
+    assert drawn.lines == (" ".join(f"{x},{y}" for x, y in points),)
+    assert drawn.steps == tuple((x, y, number) for number, (x, y) in enumerate(points[:3], 1))
+    assert [cell.title.partition("step")[2] for cell in cells] == [f" {number} of the path" for number in range(1, 5)]
+    assert drawn.walked == "path of program (0,)"
+    path = (0, 1, *range(2000, 2060), 4999, 5000)
+    long = draw(Case(x=Tensor("int8", Layout.contiguous((5000,)))), "x", (5000,), path=path)
+    assert long is not None
+    numbers = [number for _, _, number in long.steps]
+    assert len(numbers) < len(path) - 1
+    assert len(long.lines) > 1
+    assert (numbers[:2], numbers[-1]) == ([1, 2], len(path) - 1)
+    assert long.lines[-1].count(",") >= 2
+
+
 def test_nothing_to_draw() -> None:
     """No memory, nothing wrong."""
     assert draw(Case(x=Tensor("int8", Layout.contiguous((0,)))), "x") is None

@@ -94,6 +94,37 @@ def test_a_write_behind_a_long_row_is_in_the_picture() -> None:
     assert "…" in lines[1]
 
 
+def test_the_path_to_a_wrong_cell_is_numbered() -> None:
+    """Down a column, then beside the view; what comes twice keeps its first number."""
+    view = BackingPicture("t", NARROWED, (3,), path=(0, 8, 0, 16, 3), walked="path of program (0, 0, 0)")
+    assert drawn(view) == [
+        "        0     3       7",
+        "[0, :]  1 ■ ■ X · · · ·   t[0, :]",
+        "[1, :]  2 ■ ■ · · · · ·   t[1, :]",
+        "[2, :]  4 ■ ■ · · · · ·   t[2, :]",
+        "[3, :]  ■ ■ ■ · · · · ·   t[3, :]",
+        "",
+        "■ t   · gap   X wrong",
+        "1…4 path of program (0, 0, 0)",
+    ]
+
+
+def test_of_a_long_path_nine_steps_have_numbers() -> None:
+    """And it is seen where it goes on; in a row too long to draw, as far as there is room."""
+    layout = Layout.contiguous((12,))
+    view = BackingPicture("x", layout, (12,), path=range(13), walked="path of program (0, 0, 0), 13 steps")
+    assert drawn(view)[1:] == [
+        "  1 2 3 4 5 6 7 8 9 + + + X ░",
+        "",
+        "■ x   ░ outside the backing   X wrong",
+        "1…9 + path of program (0, 0, 0), 13 steps",
+    ]
+    lines = drawn(BackingPicture("x", Layout.contiguous((5000,)), (5000,), path=(*range(63), 5000), walked="path"), 60)
+    assert lines[1].startswith("  123456789++")
+    assert "■X░" in lines[1]
+    assert len(lines[1]) <= 60
+
+
 @pytest.mark.parametrize("layout", [Layout(()), Layout((Dim(1), Dim(1)))], ids=["rank 0", "one element"])
 def test_one_element(layout: Layout) -> None:
     """A single cell has no rows to label."""
@@ -155,10 +186,18 @@ def layouts(draw: st.DrawFn) -> Layout:
     return Layout(tuple(dims), tuple(order), tuple(planes), draw(st.integers(0, 9)))
 
 
-@given(layouts(), st.lists(st.integers(-50, 5000), max_size=5, unique=True), st.integers(1, 70), st.integers(1, 12))
-def test_every_drawn_cell_is_what_the_layout_says(layout: Layout, wrong: list[int], columns: int, rows: int) -> None:
+@given(
+    layouts(),
+    st.lists(st.integers(-50, 5000), max_size=5, unique=True),
+    st.lists(st.integers(-50, 200), max_size=12),
+    st.integers(1, 70),
+    st.integers(1, 12),
+)
+def test_every_drawn_cell_is_what_the_layout_says(
+    layout: Layout, wrong: list[int], path: list[int], columns: int, rows: int
+) -> None:
     """Marks agree with `Layout.index_at`, nothing is drawn twice, skips count what they stand for."""
-    grid, drawn_picture = Grid(layout), picture(layout, wrong, columns=columns, rows=rows)
+    grid, drawn_picture = Grid(layout), picture(layout, wrong, path=path, columns=columns, rows=rows)
     assert len(drawn_picture.columns) <= columns
     assert len(drawn_picture.rows) <= rows
     numbers = [column for column in drawn_picture.columns if not isinstance(column, Skip)]
@@ -167,12 +206,13 @@ def test_every_drawn_cell_is_what_the_layout_says(layout: Layout, wrong: list[in
         if isinstance(row, Skip):
             assert row.count > 1 or rows < 5
             continue
-        for column, mark in zip(drawn_picture.columns, row.cells, strict=True):
+        for at, (column, mark) in enumerate(zip(drawn_picture.columns, row.cells, strict=True)):
             if isinstance(column, Skip):
                 assert mark is None
                 continue
             element = grid.element(row.number, column)
             assert grid.place(element) == (row.number, column)
+            assert row.steps[at] == (path.index(element) + 1 if element in path else 0)
             if element in wrong:
                 assert mark is (Mark.FIRST if element == wrong[0] else Mark.WRONG)
             elif not 0 <= element < layout.backing_numel:

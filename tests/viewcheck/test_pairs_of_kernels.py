@@ -97,6 +97,11 @@ WRONG = [
     Stated("oob_write.py::wrong", Kind.OUT_OF_BOUNDS_WRITE, "y", "tl.store(y_ptr", (1,)),
     Stated("expanded_grad.py::wrong", Kind.OUT_OF_VIEW_READ, "grad", "grad = tl.load(grad_ptr", (0, 1)),
     Stated("interleaved.py::wrong", Kind.OUT_OF_VIEW_READ, "k_pool", "values = tl.load(k_ptr", ()),
+    Stated("view_hints.py::rows_wrong", Kind.FALSE_HINT, "", "x_row = tl.multiple_of(x_row", ()),
+    Stated("view_hints.py::pointer_wrong", Kind.FALSE_HINT, "x", "tl.multiple_of(x_ptr", ()),
+    Stated("view_hints.py::gather_wrong", Kind.FALSE_HINT, "", "place = tl.max_contiguous(place", ()),
+    Stated("view_hints.py::grouped_wrong", Kind.FALSE_HINT, "", "which = tl.max_constancy(which", ()),
+    Stated("view_hints.py::tile_wrong", Kind.FALSE_HINT, "", "offsets = tl.max_contiguous(tl.multiple_of", ()),
     Stated("made_by_target.py::into_empty", UNINITIALIZED, "out_ptr" + MADE, "tl.atomic_add(out_ptr", (0,)),
 ]
 
@@ -123,6 +128,8 @@ RIGHT = [
     "view_races.py::locked",
     *(f"view_values.py::{name}_right" for name in ("padded_sum", "row_max", "rows", "pick", "clear")),
     "view_values.py::hashed",
+    *(f"view_hints.py::{name}_right" for name in ("rows", "pointer", "gather", "grouped", "tile")),
+    *(f"view_hints.py::{name}" for name in ("wrapped", "clamped", "matmul", "all_true")),
     *(f"{name}.py::fixed" for name in ("logits_rows", "one_off", "oob_write", "expanded_grad", "interleaved")),
     "controls.py::any_stride_copy",
     "controls.py::in_place",
@@ -150,6 +157,35 @@ def test_a_race_names_both_lines_and_both_programs(checker: Client, tmp_path: Pa
     assert "writes x[7] in program (0, 0, 0) and reads it in program (1, 0, 0)" in finding.message
     assert f"(line {reading})" in finding.message
     assert finding.notes[0].startswith(f"the other access: {KERNELS / 'view_races.py'}:{reading}: before = tl.load(")
+
+
+def test_a_false_hint_says_what_is_not_so_and_what_it_changes(checker: Client, tmp_path: Path) -> None:
+    (discovery,) = run("view_hints.py::rows_wrong", checker, tmp_path).discoveries
+    finding, x = discovery.finding, discovery.case.views["x"].layout
+    stride = x.strides[0]
+    assert stride % 4
+    assert finding.message == f"rows_kernel tells the compiler that x_row is a multiple of 4, but it is {stride}"
+    assert (finding.parameter, finding.program) == ("x_row", (0, 0, 0))
+    assert f"with {stride - stride % 4} in place of {stride}" in finding.notes[0]
+    assert finding.notes[0].endswith("return[1, 0] changes")  # row 0 begins at the start with any stride
+
+
+def test_a_loop_that_never_ends_with_a_true_hint_is_left(checker: Client, tmp_path: Path) -> None:
+    result = run("view_hints.py::stepping", checker, tmp_path)
+    kinds = {one.finding.kind for one in result.discoveries}
+    assert kinds <= {Kind.FALSE_HINT}
+    assert CaseVerdict.COULD_NOT_CHECK not in result.cases
+
+
+def test_the_path_to_a_stray_access_is_part_of_the_finding(checker: Client, tmp_path: Path) -> None:
+    (discovery,) = run("view_values.py::clear_wrong", checker, tmp_path).discoveries
+    finding, out = discovery.finding, discovery.case.views["out"].layout
+    # The lanes of a row, from its first element to the first one behind its width.
+    row = finding.program[0]
+    assert finding.path == tuple(out.first + row * out.strides[0] + lane for lane in range(out.shape[1] + 1))
+    assert finding.steps == len(finding.path)
+    assert finding.path[-1] == finding.cells[0]
+    assert Finding.from_json(finding.to_json()) == finding
 
 
 def test_a_wrapped_offset_says_where_it_wrapped(checker: Client, tmp_path: Path) -> None:

@@ -9,13 +9,15 @@ import pytest
 
 from kcheck import loader
 from kcheck.client import Client
-from kcheck.engine import Campaign, Settings
+from kcheck.engine import Campaign, Settings, choose
 from kcheck.events import CaseVerdict, RunDone, TargetResult
 from kcheck.loader import LoadedTarget
+from kcheck.plan import Plan
 from kcheck.store import Store
 
 HERE = Path(__file__).parent
 LIGER = HERE.parent / "liger" / "operators.py"
+BF16 = LIGER.with_name("operators_bf16.py")
 # What the operators get wrong; tests/liger says how.
 KNOWN = ("cross_entropy_transposed", "rope_one_token")
 
@@ -40,3 +42,17 @@ def test_liger_operators(checker: Client, tmp_path: Path) -> None:
         if loaded.target.name not in KNOWN:
             result = run(loaded, checker, tmp_path / loaded.target.name)
             assert result.verdict is CaseVerdict.MATCH, (loaded.target.name, result.reasons, result.discoveries)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("liger_kernel") is None, reason="liger-kernel is not installed")
+def test_liger_operators_in_bfloat16(checker: Client) -> None:
+    """A few random cases each; layouts are the same as in float32, where the whole sweep runs."""
+    operators = loader.load(str(BF16))
+    assert len(operators) == 17
+    for loaded in operators:
+        checker.load(loaded.spec)
+        for case in choose.random_cases(loaded.target, Plan(), 6, 1):
+            assert "bfloat16" in {view.dtype for view in case.views.values()}
+            judgement = checker.judge(loaded.spec, case)
+            found = [finding.message for finding in judgement.findings]
+            assert judgement.verdict is CaseVerdict.MATCH, (loaded.target.name, judgement.reason, found)

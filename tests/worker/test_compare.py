@@ -94,6 +94,16 @@ def test_nan_equals_nan_and_infinities_have_signs() -> None:
     assert wrong(actual, expected) == [False, False, True, True, True, True]
 
 
+def test_of_two_data_types_the_looser_one_counts() -> None:
+    """As in torch.testing: a kernel that returns float32 is not held to that by an oracle that returns bfloat16."""
+    actual = torch.tensor([0.15476, 0.15476])
+    expected = torch.tensor([0.1553, 0.1592], dtype=torch.bfloat16)  # 0.3 % and 2.9 % off
+    for one, other in ((actual, expected), (expected, actual)):
+        assert wrong(one, other) == [False, True]
+        with pytest.raises(AssertionError, match=r"Mismatched elements: 1 / 2"):
+            torch.testing.assert_close(one, other, check_dtype=False)
+
+
 def test_exact_compares_bits() -> None:
     expected = torch.tensor([1.0, float("nan"), 0.0])
     assert wrong(expected.clone(), expected, Tolerance(exact=True)) == [False] * 3

@@ -20,6 +20,7 @@ from kcheck.findings import Kind
 
 AccessKind = Literal["read", "write", "atomic"]
 ProgramOrder = Literal["forward", "reverse", "shuffled"]
+HintName = Literal["multiple_of", "max_contiguous", "max_constancy"]
 
 
 class Place(enum.Enum):
@@ -168,6 +169,45 @@ class Hazard:
     exact: int = 0
 
 
+@dataclass(slots=True, eq=False)
+class FalseHint:
+    """A distinct hint to the compiler that is not true.
+
+    Attributes:
+        name: Which of Triton's hints.
+        kernel: Name of the launched kernel.
+        frame: The line that gives it.
+        occurrence: 0 for the first line in this function with this text, 1 for the second, and so on.
+        chain: Frames from the kernel's own line down to `frame`.
+        parameter: The kernel's parameter that the hint is about; ``""`` if it is about a value made of others.
+        argument: Of a pointer: name of the region that it came from, or of the kernel's parameter.
+        axis: The first axis along which it is false.
+        size: What it says of that axis.
+        lane: Place of the first value that is refused, ``()`` of a scalar.
+        value: That value; of a pointer its distance in bytes from where the tensor's memory begins.
+        wanted: What would do in its place.
+        program: ``program_id`` there.
+        lanes: How many values, over the whole run.
+        programs: In how many programs.
+    """
+
+    name: HintName
+    kernel: str
+    frame: Frame
+    occurrence: int
+    chain: tuple[Frame, ...]
+    parameter: str
+    argument: str
+    axis: int
+    size: int
+    lane: tuple[int, ...]
+    value: int
+    wanted: int
+    program: tuple[int, int, int]
+    lanes: int = 0
+    programs: int = 0
+
+
 @dataclass(slots=True)
 class Launch:
     """One kernel launch.
@@ -214,6 +254,7 @@ class Watch:
         compiles: Specialisations made during the run, where the backend compiles.
         tuned: Autotuned kernels: how many configurations each has, and the one that ran, as text.
         hazards: Distinct faults of accesses inside their views, in order of their first occurrence.
+        hints: Distinct hints to the compiler that are not true, in order of their first occurrence.
         undefined: Lines of loads some of whose lanes were masked off and got no ``other``.
         sequential: Why programs of a kernel ran one after the other although they might have run together: the feature,
             by kernel.
@@ -227,6 +268,7 @@ class Watch:
     compiles: list[Compile] = field(default_factory=list)
     tuned: dict[str, tuple[int, str]] = field(default_factory=dict)
     hazards: list[Hazard] = field(default_factory=list)
+    hints: list[FalseHint] = field(default_factory=list)
     undefined: list[Frame] = field(default_factory=list)
     sequential: dict[str, str] = field(default_factory=dict)
     paths: dict[tuple[str, int], list[int]] = field(default_factory=dict)
@@ -247,6 +289,8 @@ class Conditions:
         traced: Accesses whose path to take down, as ``(file, line, program)``.
         stale: A line, as ``(file, line)``, whose reads yield what was there when the launch began where they race with
             a write of another program: one of the values that a GPU may give them.
+        hinted: A line, as ``(file, line)``, whose hints to the compiler are made true: values that refute them are
+            moved, as code may behave that was compiled with them.
     """
 
     poison: int | None = None
@@ -254,6 +298,7 @@ class Conditions:
     undefined_at: tuple[str, int] | None = None
     traced: Traced = frozenset()
     stale: tuple[str, int] | None = None
+    hinted: tuple[str, int] | None = None
 
 
 PLAIN = Conditions()

@@ -197,6 +197,22 @@ def offset_overflow(x):
 
 
 @triton.jit
+def hinted_kernel(out_ptr, x_ptr, columns, row_stride, column_stride, ALIGNED: tl.constexpr, BLOCK: tl.constexpr):
+    row, column = tl.program_id(0), tl.arange(0, BLOCK)
+    if ALIGNED:
+        row_stride = tl.multiple_of(row_stride, 4)
+    value = tl.load(x_ptr + row * row_stride + column * column_stride, mask=column < columns)
+    tl.store(out_ptr + row * columns + column, value, mask=column < columns)
+
+
+@kcheck.target(cases=matrices(), oracle=lambda x: x)
+def false_hint(x):
+    out = torch.empty(x.shape)
+    hinted_kernel[(x.shape[0],)](out, x, x.shape[1], *x.stride(), ALIGNED=True, BLOCK=16)
+    return out
+
+
+@triton.jit
 def valid_sum_kernel(out_ptr, x_ptr, lengths_ptr, columns, row_stride, column_stride, BLOCK: tl.constexpr):
     row, column = tl.program_id(0), tl.arange(0, BLOCK)
     valid = column < tl.load(lengths_ptr + row)

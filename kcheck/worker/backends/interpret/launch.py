@@ -11,7 +11,7 @@ import torch
 
 from kcheck.worker.backends.base import Launch, ProgramOrder, Unsupported, Watch
 from kcheck.worker.backends.batched.engine import BatchedEngine
-from kcheck.worker.backends.interpret import binding, failures, frames, libdevice, runtime
+from kcheck.worker.backends.interpret import binding, failures, frames, hints, libdevice, runtime
 from kcheck.worker.backends.interpret.arguments import Argument, Cells, match
 from kcheck.worker.backends.interpret.faults import FaultLog
 from kcheck.worker.backends.interpret.history import AccessHistory
@@ -86,7 +86,7 @@ class Launcher:
 
     def _execute(
         self, kernel: Any, values: dict[str, Any], attach: binding.Attach, tensors: list[Argument], launch: Launch,
-        programs: Sequence[Grid],
+        programs: _Programs,
     ) -> None:  # fmt: skip
         with np.errstate(all="ignore"):
             builder.set_grid_dim(*launch.grid)
@@ -97,7 +97,8 @@ class Launcher:
             self._faults.launch += 1
             self._memory.begin_launch(tensors)
             self._history.begin_launch(tensors, len(programs))
-            if self._engine is not None and self._engine.run(kernel, arguments, tensors, programs, launch.grid):
+            hints.begin_launch(arguments)
+            if self._engine is not None and self._engine.run(kernel, arguments, tensors, programs.numbers, launch.grid):
                 launch.programs += len(programs)
                 return
             run_programs(self._rewriter.rewritten(kernel.fn), arguments, programs, launch, self._history, self._spin)
@@ -109,7 +110,7 @@ class Launcher:
     def _name_kernel(self, name: str) -> None:
         self._faults.kernel = self._spin.kernel = libdevice.current.name = runtime.current.kernel = name
 
-    def _programs(self, name: str, grid: Grid) -> Sequence[Grid]:
+    def _programs(self, name: str, grid: Grid) -> _Programs:
         total = grid[0] * grid[1] * grid[2]
         numbers: Sequence[int] = range(total)
         if self._max_programs is not None and total > self._max_programs:
@@ -130,13 +131,13 @@ class _Programs(Sequence[Grid]):
     """Program ids by their numbers, worked out when asked for: a grid may have millions."""
 
     def __init__(self, numbers: Sequence[int], grid: Grid) -> None:
-        self._numbers, self._grid = numbers, grid
+        self.numbers, self._grid = numbers, grid
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self.numbers)
 
     def __getitem__(self, position: Any) -> Any:
-        return _program(self._numbers[position], self._grid)
+        return _program(self.numbers[position], self._grid)
 
 
 def run_programs(

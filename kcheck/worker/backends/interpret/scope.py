@@ -29,6 +29,7 @@ from kcheck.worker.backends.interpret import (
     autotune,
     caching,
     frames,
+    hints,
     libdevice,
     numerics,
     operators,
@@ -47,7 +48,7 @@ from kcheck.worker.backends.interpret.launch import Launcher
 from kcheck.worker.backends.interpret.memory import Memory
 from kcheck.worker.backends.interpret.patches import PatchSet
 from kcheck.worker.backends.interpret.rewrite import Rewriter
-from kcheck.worker.backends.interpret.spinning import SpinGuard
+from kcheck.worker.backends.interpret.spinning import MAX_TURNS, SpinGuard
 from kcheck.worker.backends.interpret.trace import Trace
 from kcheck.worker.backends.interpret.triton_seams import core, interpreter, jit, native_memory, semantic, tl, tl_math
 from kcheck.worker.backends.interpret.types import Tensor
@@ -83,11 +84,15 @@ def entered(
     spin = SpinGuard()
     trace = Trace(watch, conditions) if conditions.traced else None
     memory = Memory(cells, spans, decoy_seed, faults, history, spin, Hidden(watch, conditions), trace)
-    batched = None if engine == "sequential" else BatchedEngine(watch, conditions, history, engine)
+    plain = engine == "sequential" or conditions.hinted is not None
+    batched = None if plain else BatchedEngine(watch, conditions, history, engine)
     _entered.memory = memory
     _entered.launcher = Launcher(watch, cells, memory, faults, history, spin, rewriter, order, max_programs, batched)
     runtime.current.spin = spin
     overflow.begin(hazards)
+    hints.begin(hints.HintLog(watch, faults, memory, conditions.hinted))
+    if conditions.hinted is not None:
+        spin.turns_left = MAX_TURNS
     patches.apply()
     try:
         interpreter._interpreter = memory
@@ -96,6 +101,7 @@ def entered(
         interpreter._interpreter = native_memory
         patches.withdraw()
         overflow.begin(None)
+        hints.begin(None)
         _entered.launcher = _entered.memory = None
 
 
@@ -114,6 +120,7 @@ def _prepared() -> tuple[PatchSet, Rewriter]:
     accesses.install(patches)
     operators.install(patches)
     overflow.install(patches)
+    hints.install(patches)
     autotune.install(patches)
     for owner in (tl, core):
         patches.put(owner, "static_assert", _static_assert)

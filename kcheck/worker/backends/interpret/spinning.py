@@ -13,12 +13,20 @@ _SUSPICIOUS = 1_000  # turns of while loops without a change of memory, before a
 _STATE_EVERY = 1_000  # turns between two looks at the local variables
 _HOPELESS = 1_000_000  # turns over at most `_FEW` addresses, before a loop that does change its variables counts too
 _FEW = 4
+MAX_TURNS = 1_000  # of all loops of a run in which kernels compute with values that are not theirs
 
 
 class SpinGuard:
-    """Counts the turns of ``while`` loops in which the program changes no memory."""
+    """Counts the turns of ``while`` loops in which the program changes no memory.
+
+    Attributes:
+        kernel: Name of the kernel that runs.
+        suspicious: Accesses are to be looked at.
+        turns_left: Turns until the run is given up, whatever they do. None: it never is.
+    """
 
     def __init__(self) -> None:
+        self.turns_left: int | None = None
         self.kernel = ""
         self.suspicious = False
         self._turns = 0
@@ -45,6 +53,10 @@ class SpinGuard:
             frame: Of the kernel.
             waits: Memory decides when the loop ends, so that another program can end it.
         """
+        if self.turns_left is not None:
+            self.turns_left -= 1
+            if self.turns_left < 0:
+                raise Unsupported(f"kernel {self.kernel} runs too long with other values than its own")
         self._turns += 1
         if self._turns < _SUSPICIOUS:
             return

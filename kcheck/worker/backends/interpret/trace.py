@@ -13,7 +13,7 @@ from kcheck.worker.backends.interpret.arguments import ADDRESS_MASK, TAG_SHIFT, 
 from kcheck.worker.backends.interpret.membership import Addresses
 from kcheck.worker.backends.interpret.triton_seams import builder
 
-MAX_STEPS = 64
+MAX_STEPS = 4096
 
 
 class Trace:

@@ -121,7 +121,7 @@ def measure() -> dict[str, float]:
         from kcheck.worker.backends.base import Region
         from kcheck.worker.backends.interpret import InterpretBackend
 
-        backend = InterpretBackend()
+        backend = InterpretBackend(engine="sequential")
         context = lambda tensors: backend.watch([Region(n, t, True) for n, t in tensors.items()])  # noqa: E731
     best = {}
     for name, programs, launch, tensors in cases():

@@ -9,7 +9,7 @@ from kcheck.gpus import DEFAULT, gpu_named
 
 VIEWCHECK = "viewcheck"  # interpret as a tool of kcheck sanitize: with wild values, of large grids a part
 ENGINES = ("auto", "batched", "sequential")
-DEFAULT_ENGINE = "sequential"
+DEFAULT_ENGINE = "auto"
 _PRETEND, _ALL_CONFIGS, _ENGINE = "pretend=", "all-configs", "engine="
 
 

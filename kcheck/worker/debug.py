@@ -11,8 +11,8 @@ from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Any
 
-from kcheck.case import Case
 from kcheck.backend_spec import BackendSpec
+from kcheck.case import Case
 from kcheck.errors import CouldNotCheck
 from kcheck.findings import Finding
 from kcheck.target import Target

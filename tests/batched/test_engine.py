@@ -106,12 +106,12 @@ def test_a_program_may_read_what_it_writes(kernels: Any, together: list[bool]) -
     assert together == [True]
 
 
-@pytest.mark.parametrize("programs", [1, 7, 8, 100])
+@pytest.mark.parametrize("programs", [1, engine.MIN_PROGRAMS - 1, engine.MIN_PROGRAMS, 100])
 def test_small_launches_run_one_after_the_other(kernels: Any, together: list[bool], programs: int) -> None:
     x = torch.zeros(programs * 8)
     watch = watched(lambda: kernels.in_place[(programs,)](x, len(x), B=8), "auto", x=x)
     assert (x == 1).all()
-    assert together == [programs >= 8]
+    assert together == [programs >= engine.MIN_PROGRAMS]
     assert not watch.sequential
     assert watch.launches[0].programs == programs
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kcheck.worker.backends.batched.footprint import Footprint, Runs
+from kcheck.worker.backends.batched.footprint import Footprint, Runs, _apart
 from kcheck.worker.backends.batched.values import NotBatched
 from kcheck.worker.backends.interpret.arguments import Backing
 
@@ -115,3 +115,17 @@ def test_what_was_written() -> None:
     made.note(Runs("read", np.array([1], np.int32), np.array([[7]]), 1))
     assert made.all_written().tolist() == [0, 1, 2, 5, 6, 8, 9, 10]
     assert made.written(np.array([1, 7])).tolist() == [True, False]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9), st.integers(1, 4)), min_size=1, max_size=7))
+def test_runs_that_are_surely_apart(noted: list[tuple[int, int, int]]) -> None:
+    """By sorting alone: whether runs of different programs overlap."""
+    runs = [
+        Runs("write", np.array([program], np.int32), np.array([[first]]), length) for program, first, length in noted
+    ]
+    overlap = any(
+        one[0] != other[0] and one[1] < other[1] + other[2] and other[1] < one[1] + one[2]
+        for one, other in combinations(noted, 2)
+    )
+    assert _apart(runs) is not overlap

@@ -138,6 +138,13 @@ class BatchedBuilder(interpreter.InterpreterBuilder):  # type: ignore[misc]
         """A function of each lane."""
         return super().unary_op(laid_out(argument), operation)
 
+    def create_extern_elementwise(
+        self, library: str, path: str, symbol: str, arguments: Any, result: Any, pure: bool
+    ) -> Any:
+        """A function of a library of the device."""
+        laid = [laid_out(one) for one in arguments]
+        return super().create_extern_elementwise(library, path, symbol, laid, result, pure)
+
     def create_dot(self, left: Any, right: Any, *rest: Any) -> Any:
         """``tl.dot``."""
         return super().create_dot(laid_out(left), laid_out(right), *rest)

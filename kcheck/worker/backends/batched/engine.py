@@ -23,7 +23,7 @@ from kcheck.worker.backends.batched.values import Array, NotBatched
 from kcheck.worker.backends.interpret.arguments import Argument
 from kcheck.worker.backends.interpret.history import AccessHistory
 
-MIN_PROGRAMS = 8  # fewer are faster one after the other
+MIN_PROGRAMS = 12  # fewer are faster one after the other
 _FIRST = 32  # programs of the first chunk, which shows how wide a program is
 _LANES = 1 << 19  # of the widest block of a chunk
 

@@ -148,13 +148,27 @@ class Footprint:
 
 
 def _apart(noted: list[Runs]) -> bool:
-    """Whether no two runs overlap at all."""
-    if any(runs.programs is None for runs in noted):
-        return False
+    """Whether runs of different programs surely do not overlap.
+
+    In the order of their starts, a run overlaps an earlier one if it begins before the end that lies furthest. If
+    there are overlaps between programs, one of them is with the run that has that end.
+    """
     starts = np.concatenate([runs.starts.reshape(-1) for runs in noted])
-    ends = np.concatenate([runs.starts.reshape(-1) + runs.length for runs in noted])
+    lengths = np.concatenate([np.full(runs.starts.size, runs.length) for runs in noted])
+    owners = np.concatenate([_owners(runs) for runs in noted])
     order = np.argsort(starts, kind="stable")
-    return bool((starts[order][1:] >= ends[order][:-1]).all())
+    starts, ends, owners = starts[order], (starts + lengths)[order], owners[order]
+    furthest = np.maximum.accumulate(ends)
+    position = np.maximum.accumulate(np.where(ends == furthest, np.arange(len(ends)), 0))
+    overlaps = starts[1:] < furthest[:-1]
+    return not (overlaps & (owners[1:] != owners[position[:-1]])).any()
+
+
+def _owners(runs: Runs) -> Numbers:
+    """The program of each run, flat."""
+    if runs.programs is None:
+        return np.full(runs.starts.size, _MANY, np.int32)
+    return np.repeat(runs.programs, runs.starts.shape[1])
 
 
 class AtomicOrder:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.worker.backends.batched.values import Array, Lanes, NotBatched, Sum, is_pointer, shape_of
+from kcheck.worker.backends.batched.blocks import Blocks
+from kcheck.worker.backends.batched.values import Array, NotBatched, is_pointer, shape_of
 from kcheck.worker.backends.interpret.arguments import ADDRESS_MASK
 from kcheck.worker.backends.interpret.triton_seams import core
 from kcheck.worker.backends.interpret.types import Tensor
@@ -30,7 +31,7 @@ def hint(name: str, home: Callable[[Any], int]) -> Callable[..., Any]:
         given = values if isinstance(values, (list, tuple)) else [values]
         sizes = [int(core._unwrap_if_constexpr(size)) for size in given]
         shape = shape_of(input)
-        if len(sizes) != max(1, len(shape)) or not isinstance(input.handle, (Lanes, Sum)):
+        if len(sizes) != max(1, len(shape)) or isinstance(input.handle, Blocks):
             raise NotBatched(f"tl.{name} of this value")
         numbers, unit = input.handle.data, 1
         if is_pointer(input.handle):

@@ -18,6 +18,7 @@ from kcheck.worker.backends.batched.semantic import BatchedSemantic
 from kcheck.worker.backends.batched.values import (
     Lanes,
     NotBatched,
+    as_sequential,
     block,
     shape_of,
 )
@@ -118,7 +119,7 @@ class Language:
             if function is None or any(tensor.dtype in (tl.bfloat16, tl.float16) for tensor in tensors):
                 raise NotBatched(f"libdevice.{name}")
             tensors = self.broadcast(tensors)
-            arrays = np.broadcast_arrays(*(tensor.handle.data for tensor in tensors))
+            arrays = np.broadcast_arrays(*(as_sequential(tensor.handle.data) for tensor in tensors))
             result = np.asarray(function(*arrays))
             if result.dtype.kind == "f":
                 result = result.astype(arrays[0].dtype, copy=False)

@@ -21,8 +21,8 @@ class InterpretBackend:
         pretend: Architecture of the GPU that it stands in for; see `kcheck.gpus`.
         all_configs: A case is judged once for each configuration of its autotuned kernels.
         name: What it was asked for as.
-        engine: ``sequential`` runs one program after the other, ``batched`` all of a launch together where it can, ``auto``
-            does that for launches of several programs.
+        engine: ``sequential`` runs one program after the other, ``batched`` all of a launch together where it can,
+            ``auto`` does that for launches of several programs.
 
     Attributes:
         config: Which of the configurations of autotuned kernels runs.

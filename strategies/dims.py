@@ -59,7 +59,7 @@ def options(name: str, values: Sequence[T], *, compiled: bool = False) -> st.Sea
     Raises:
         SpecError: There are no values.
     """
-    return _options(name, tuple(values), compiled)
+    return _options(name, tuple(values), compiled, types_of(values))
 
 
 @lru_cache(maxsize=1024)
@@ -118,7 +118,8 @@ def draw_dim(
     """What `dims` draws, without a strategy around it: in a composite that saves a tenth of a millisecond."""
     record = plan.current()
     ordinal = list(record.choices).index(name) if name in record.choices else len(record.choices)
-    few = pool(boundary_values(min_value, max_value, further), record.plan.seed) if compiled else ()
+    edges = boundary_values(min_value, max_value, further) if compiled else ()
+    few = pool(edges, record.plan.seed, types_of(edges))
     pinned = offer(record, name, few or _swept(min_value, max_value, further))
     if pinned is not None:
         if isinstance(pinned, int) and min_value <= pinned <= max_value:
@@ -138,7 +139,7 @@ def draw_dim(
 
 
 @lru_cache(maxsize=1024)
-def _options(name: str, values: tuple[T, ...], compiled: bool) -> st.SearchStrategy[T]:
+def _options(name: str, values: tuple[T, ...], compiled: bool, types: tuple[type, ...]) -> st.SearchStrategy[T]:
     if not values:
         raise SpecError(f"options({name!r}): there are no values")
     return _drawn_option(name, values, compiled)
@@ -148,12 +149,12 @@ def _options(name: str, values: tuple[T, ...], compiled: bool) -> st.SearchStrat
 def _drawn_option(draw: st.DrawFn, name: str, values: tuple[T, ...], compiled: bool) -> T:
     record = plan.current()
     if compiled and name not in record.plan.pins:
-        values = pool(values, record.plan.seed)
+        values = pool(values, record.plan.seed, types_of(values))
     return draw_option(draw, name, values)
 
 
 @lru_cache(maxsize=1024)
-def pool(values: tuple[T, ...], seed: int) -> tuple[T, ...]:
+def pool(values: tuple[T, ...], seed: int, types: tuple[type, ...]) -> tuple[T, ...]:
     """The few of many values that a run with this seed draws: the ends, and others by chance; in their order."""
     if len(values) <= POOL:
         return values
@@ -183,10 +184,19 @@ def draw_option(draw: st.DrawFn, name: str, values: tuple[T, ...], selector: int
     return draw(sampled(values)) if selector is None else values[selector % len(values)]
 
 
-@lru_cache(maxsize=1024)
 def sampled(values: tuple[T, ...]) -> st.SearchStrategy[T]:
     """`sampled_from`, built once for each table."""
+    return _sampled(values, types_of(values))
+
+
+@lru_cache(maxsize=1024)
+def _sampled(values: tuple[T, ...], types: tuple[type, ...]) -> st.SearchStrategy[T]:
     return st.sampled_from(values)
+
+
+def types_of(values: Sequence[object]) -> tuple[type, ...]:
+    """Part of a cache's key: 1, 1.0 and True are equal, and must not be taken for each other."""
+    return tuple(map(type, values))
 
 
 def _label(value: object) -> Pin:

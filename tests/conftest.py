@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import hypothesis
 import pytest
 
 from kcheck.client import Client
+
+# A process that a shell starts in the background ignores Ctrl-C, and so would every process that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A machine that does other work at the same time makes no test wrong.
 hypothesis.settings.register_profile("kcheck", deadline=None)

@@ -123,3 +123,10 @@ def test_a_sweep_tries_the_few_values_of_what_is_compiled() -> None:
     with drawing(Drawing(Plan(small=True))) as record:
         find(ks.dims("n", min_value=1, max_value=500, compiled=True), lambda n: True, settings=QUICK)
     assert len(record.choices["n"].values) == 8
+
+
+def test_options_that_are_equal_but_of_other_types_are_kept_apart() -> None:
+    for values in ((1, 2), (1.0, 2.0), (True, 2), (0, 1), (False, True)):
+        for _ in range(2):
+            first = find(ks.options("kind", values), lambda value: True, settings=QUICK)
+            assert type(first) is type(values[0])

@@ -117,10 +117,10 @@ class Memory:
         return Lanes(made.reshape(len(made), *shape), element)
 
     def _nothing(self, pointer: Any, other: Any, dtype: np.dtype[Any], element: Any) -> Any:
-        if other is not None:
-            return other
-        shape = (pointer.within if isinstance(pointer, Sum) else pointer.data).shape
-        return Lanes(np.broadcast_to(np.zeros((), dtype), (1, *shape[1:])), element)
+        """What a load gives all of whose lanes are masked off."""
+        shape = (pointer.within if isinstance(pointer, Sum) else pointer.data).shape[1:]
+        data = np.zeros((1, *shape), dtype) if other is None else other.data
+        return Lanes(np.array(np.broadcast_to(data, (len(data), *shape)), order="C"), element)
 
     def _load_runs(self, parts: Sum, lanes: Any, dtype: np.dtype[Any], programs: Programs) -> Array:
         """The lanes of pointers that are a sum; shape (programs or 1, lanes)."""

@@ -11,12 +11,12 @@ from types import TracebackType
 from typing import Any
 
 from kcheck import config, loader
-from kcheck.client import Client, worker_environment
+from kcheck.client import Client
 from kcheck.engine import Campaign, Settings
 from kcheck.errors import UsageError
 from kcheck.events import BugFound, Discovery, RunDone, TargetResult
 from kcheck.loader import LoadedTarget
-from kcheck.machine import chosen_backend
+from kcheck.machine import chosen_backend, worker_environment
 from kcheck.spec import spec_of
 from kcheck.store import Store
 from kcheck.target import Target

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -15,38 +14,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import kcheck
+from kcheck import remains
 from kcheck.case import Case
 from kcheck.document import case_text
 from kcheck.errors import UsageError, WorkerError
 from kcheck.events import CaseVerdict
-from kcheck.findings import Finding, Kind
-from kcheck.origin import is_user_code
+from kcheck.machine import module_places, worker_environment
 from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed, ChannelTimeout, Judgement, Measurement, Yardstick
+from kcheck.remains import Lost, WorkerLog
 
 START_TIMEOUT_S = 120.0
-MOST_LOG_BYTES = 1 << 26  # what user code prints must not fill the disk
 FILL_BYTES_A_SECOND = 20e6  # a slow machine fills and compares so much; large cases get that time on top
-_STACK_LINE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
-
-
-class _Lost(Exception):
-    """A worker is gone.
-
-    Args:
-        code: Its exit code; negative: the signal that killed it.
-        in_oracle: It was running the oracle.
-    """
-
-    def __init__(self, code: int, *, in_oracle: bool) -> None:
-        self.signal_number = -code if code < 0 else 0
-        self.code = code
-        self.in_oracle = in_oracle
-
-    def __str__(self) -> str:
-        if self.signal_number:
-            return f"it was killed by {signal.Signals(self.signal_number).name}"
-        return f"it exited with code {self.code}"
 
 
 class Client:
@@ -73,7 +51,6 @@ class Client:
         self.cuda_graph = cuda_graph
         self.case_timeout = case_timeout
         self.on_replaced = on_replaced
-        self._log = log
         self._loaded: set[str] = set()
         self._worker: Channel | None = None
         self._pid = 0
@@ -86,7 +63,7 @@ class Client:
             output = log.open("ab")
         except OSError as error:
             raise UsageError(f"cannot write to {log}: {error.strerror}; choose another place with --dir") from None
-        self._start = output.tell()  # what is before it in the log is of earlier runs
+        self._log = WorkerLog(log, output.tell())
         with output, theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "kcheck.worker", str(theirs.fileno()), backend],
@@ -145,7 +122,7 @@ class Client:
         """
         self._wait_ready()
         if spec not in self._loaded:
-            self._request({"op": "load", "target": spec, "path": _module_places()})
+            self._request({"op": "load", "target": spec, "path": module_places()})
             self._loaded.add(spec)
             self._drop()  # a worker forked earlier does not know the target
 
@@ -208,15 +185,15 @@ class Client:
         Raises:
             WorkerError: No worker could be started, or one does not speak the protocol.
         """
-        mark = self._log_size()
+        mark = self._log.size()
         self._allowance = _time_to_fill(case)
         request = {"op": "measure", "targets": list(specs), "case": case_text(case), "timed": timed}
         try:
             answer = Measurement.from_json(self._ask(request))
         except ChannelTimeout:
             return Measurement(problem=_problem(self._timed_out(mark)))
-        except _Lost as lost:
-            return Measurement(problem=_problem(self._crashed(lost, mark)))
+        except Lost as lost:
+            return Measurement(problem=_problem(remains.crashed(self._log.stack(mark), lost)))
         if answer.fatal:
             self._replace(answer.problem)
         return answer
@@ -231,14 +208,14 @@ class Client:
         Raises:
             WorkerError: No worker could be started, or one does not speak the protocol.
         """
-        mark = self._log_size()
+        mark = self._log.size()
         self._allowance = _time_to_fill(case)
         try:
             return Yardstick.from_json(self._ask({"op": "yardstick", "target": spec, "case": case_text(case)}))
         except ChannelTimeout:
             return Yardstick(problem=_problem(self._timed_out(mark)))
-        except _Lost as lost:
-            return Yardstick(problem=_problem(self._crashed(lost, mark)))
+        except Lost as lost:
+            return Yardstick(problem=_problem(remains.crashed(self._log.stack(mark), lost)))
 
     def _to_run(self, spec: str, case: Case, dense: Iterable[str] = ()) -> dict[str, Any]:
         return {
@@ -257,7 +234,7 @@ class Client:
         """
         kills = 0
         while not self._interrupted:
-            mark = self._log_size()
+            mark = self._log.size()
             try:
                 answer = Judgement.from_json(self._ask(request))
                 if answer.fatal:
@@ -265,14 +242,14 @@ class Client:
                 return answer, answer.fatal
             except ChannelTimeout:
                 return self._timed_out(mark), True
-            except _Lost as lost:
+            except Lost as lost:
                 if lost.signal_number == signal.SIGKILL:
                     kills += 1
                     if kills < 3:
                         continue
                     reason = "the worker was killed from outside three times (out of memory?)"
                     return Judgement(CaseVerdict.COULD_NOT_CHECK, reason), False
-                return self._crashed(lost, mark), True
+                return remains.crashed(self._log.stack(mark), lost), True
         return Judgement(CaseVerdict.COULD_NOT_CHECK, "interrupted"), False
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -280,7 +257,7 @@ class Client:
 
         Raises:
             ChannelTimeout: It did not answer in time.
-            _Lost: It is gone; another one is ready.
+            Lost: It is gone; another one is ready.
         """
         while self._begun and self._begun[0] != request:  # nobody asked for it; its answer is not for another
             if self._interrupted:
@@ -299,78 +276,21 @@ class Client:
     def _timed_out(self, mark: int) -> Judgement:
         os.kill(self._pid, signal.SIGUSR1)  # faulthandler writes the stack into the log
         time.sleep(0.05)
-        file, line = self._stack(mark)
-        in_oracle = self._in_oracle()
+        place, in_oracle = self._log.stack(mark), remains.in_oracle(self._pid)
         os.kill(self._pid, signal.SIGKILL)
         self._replace(f"a case took longer than {self.case_timeout:.3g} s")
-        where = f"; it was at {file}:{line}" if file else ""
-        if in_oracle:
-            reason = f"the oracle did not end within {self.case_timeout:.3g} s{where}"
-            return Judgement(CaseVerdict.COULD_NOT_CHECK, reason)
-        finding = Finding(
-            kind=Kind.TIMEOUT,
-            message=f"the case did not end within {self.case_timeout:.3g} s{where}",
-            file=file,
-            line=line,
-            source=_source_line(file, line),
-        )
-        return Judgement(CaseVerdict.FINDINGS, findings=(finding,))
+        return remains.timed_out(place, self.case_timeout, in_oracle=in_oracle)
 
-    def _crashed(self, lost: _Lost, mark: int) -> Judgement:
-        file, line = self._stack(mark)
-        where = f" at {file}:{line}" if file else ""
-        if lost.in_oracle:
-            return Judgement(CaseVerdict.COULD_NOT_CHECK, f"the worker process died in the oracle{where}: {lost}")
-        finding = Finding(
-            kind=Kind.CRASH,
-            message=f"the worker process died{where}: {lost}",
-            file=file,
-            line=line,
-            source=_source_line(file, line),
-        )
-        return Judgement(CaseVerdict.FINDINGS, findings=(finding,))
-
-    def _log_size(self) -> int:
-        """Bytes in the log; one that has grown too large begins anew."""
-        try:
-            size = self._log.stat().st_size
-            if size > MOST_LOG_BYTES:
-                os.truncate(self._log, 0)  # who writes to it appends
-                size = 0
-        except OSError:
-            return 0
-        return size
-
-    def _in_oracle(self) -> bool:
-        """Whether the worker, alive or dead and not yet waited for, was last running the oracle (`worker.doing`)."""
-        try:
-            return Path(f"/proc/{self._pid}/comm").read_text().strip() == "kcheck oracle"
-        except OSError:
-            return False
-
-    def _stack(self, mark: int) -> tuple[str, int]:
-        """Innermost frame of user code in what was written to the log since `mark`; ``("", 0)`` if there is none."""
-        try:
-            with self._log.open("rb") as log:
-                log.seek(mark)
-                text = log.read(1 << 16).decode(errors="replace")
-        except OSError:  # the target may delete what it likes
-            return "", 0
-        for found in _STACK_LINE.finditer(text):
-            if is_user_code(found["file"]):
-                return found["file"], int(found["line"])
-        return "", 0
-
-    def _replace(self, cause: str = "") -> _Lost:
+    def _replace(self, cause: str = "") -> Lost:
         """Bury the worker and have another one ready.
 
         Returns:
             How it ended.
         """
         began = time.perf_counter()
-        in_oracle = self._in_oracle()
+        in_oracle = remains.in_oracle(self._pid)
         ended = self._request({"op": "ended", "pid": self._pid})
-        lost = _Lost(int(ended["code"]), in_oracle=in_oracle)
+        lost = Lost(int(ended["code"]), in_oracle=in_oracle)
         self._forget()
         self._fork()
         if self.on_replaced is not None and not self._interrupted:
@@ -428,10 +348,9 @@ class Client:
     def _dead(self) -> WorkerError:
         """The zygote is gone: say what it left in the log."""
         code = self._process.wait()
-        tail: list[str] = []
-        with contextlib.suppress(OSError):  # the target may delete what it likes
-            tail = self._log.read_bytes()[self._start :].decode(errors="replace").strip().splitlines()[-1:]
-        return WorkerError(f"the worker process ended with code {code}: {''.join(tail) or 'it left no message'}")
+        return WorkerError(
+            f"the worker process ended with code {code}: {self._log.last_line() or 'it left no message'}"
+        )
 
 
 def _time_to_fill(case: Case) -> float:
@@ -442,24 +361,3 @@ def _time_to_fill(case: Case) -> float:
 def _problem(judgement: Judgement) -> str:
     """What a lost worker's judgement says, in one sentence."""
     return judgement.findings[0].message if judgement.findings else judgement.reason
-
-
-def worker_environment() -> dict[str, str]:
-    """The environment of a worker: it must find the same modules as this process, kcheck included."""
-    # torch must not initialise CUDA when it is asked whether there is a GPU: that forbids forks.
-    own = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-    return os.environ | own | {"PYTHONPATH": os.pathsep.join(_module_places())}
-
-
-def _module_places() -> list[str]:
-    """Where this process finds modules, kcheck included."""
-    root = str(Path(kcheck.__file__).resolve().parent.parent)
-    places = [place for place in sys.path if place]
-    return places if root in places else [*places, root]
-
-
-def _source_line(file: str, line: int) -> str:
-    try:
-        return Path(file).read_text().splitlines()[line - 1].strip()
-    except (OSError, IndexError, UnicodeDecodeError):
-        return ""

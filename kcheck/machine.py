@@ -1,7 +1,9 @@
-"""What this machine has."""
+"""What this machine has, and what a worker process on it needs."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 
@@ -17,3 +19,17 @@ def chosen_backend(name: str) -> str:
     if options:
         return f"interpret,{options}"
     return "cuda" if Path("/dev/nvidiactl").exists() and any(Path("/dev").glob("nvidia[0-9]*")) else "interpret"
+
+
+def worker_environment() -> dict[str, str]:
+    """The environment of a worker: it must find the same modules as this process, kcheck included."""
+    # torch must not initialise CUDA when it is asked whether there is a GPU: that forbids forks.
+    own = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+    return os.environ | own | {"PYTHONPATH": os.pathsep.join(module_places())}
+
+
+def module_places() -> list[str]:
+    """Where this process finds modules, kcheck included."""
+    root = str(Path(__file__).resolve().parent.parent)
+    places = [place for place in sys.path if place]
+    return places if root in places else [*places, root]

@@ -64,8 +64,8 @@ def emit(saved: SavedCase, one: LoadedTarget, client: Client, emission: Emission
         UsageError: A stand-alone test cannot show the finding.
         CouldNotCheck: The case could not be judged, or the trial did not go as it must.
     """
-    from kcheck.client import worker_environment
     from kcheck.emit import Regression, attempt, check, formatted, render, subject
+    from kcheck.machine import worker_environment
 
     if one.target.grad:
         raise UsageError(f"{one.target.name} has gradients, which a stand-alone test cannot hold against an oracle's")

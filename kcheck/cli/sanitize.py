@@ -157,5 +157,5 @@ def _subject(one: LoadedTarget, chosen: options.CaseOptions, store: Store, known
         cases = [entry.case for entry in known if not entry.is_crash] + cases
         cases += saved + choose.random_cases(one.target, chosen.plan, chosen.max_examples, chosen.seed)
     except SpecError as error:
-        return Subject(one.target, one.spec, (), tuple(notes), str(error), known)
-    return Subject(one.target, one.spec, choose.distinct(cases), tuple(notes), known=known)
+        return Subject(one.target, one.spec, (), tuple(notes), str(error), known, one.title)
+    return Subject(one.target, one.spec, choose.distinct(cases), tuple(notes), known=known, title=one.title)

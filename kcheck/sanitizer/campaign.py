@@ -51,6 +51,7 @@ class Subject:
         notes: What the reader should know of their choice, a sentence each.
         problem: Why there are no cases, a sentence.
         known: What the run's baseline lists for it.
+        title: What reports call it; ``""``: the target's name.
     """
 
     target: Target
@@ -59,6 +60,12 @@ class Subject:
     notes: tuple[str, ...] = ()
     problem: str = ""
     known: tuple[Known, ...] = ()
+    title: str = ""
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return self.title or self.target.name
 
 
 @dataclass(slots=True)
@@ -108,7 +115,7 @@ class _Turn:
         )
         found = sorted((bug.told for bug in self.bugs.values()), key=lambda told: told.finding.severity.rank)
         return TargetResult(
-            name=self.subject.target.name,
+            name=self.subject.name,
             verdict=verdict,
             reasons=tuple(reasons),
             notes=(*self.subject.notes, *self.notes),
@@ -173,14 +180,14 @@ class SanitizerCampaign:
     def run(self) -> Iterator[Event]:
         """Run, and yield events until `RunDone`. Ctrl-C ends the run in order; what was found is kept."""
         began = time.monotonic()
-        names = tuple(subject.target.name for subject in self._subjects)
+        names = tuple(subject.name for subject in self._subjects)
         yield RunStarted(names, self._setup.backend, self._seed, self._versions())
         results: list[TargetResult] = []
         interrupted = False
         for done, subject in enumerate(self._subjects):
             share = (self._total_time - (time.monotonic() - began)) / (len(self._subjects) - done)
             turn = _Turn(subject, time.monotonic(), min(self._max_time, share))
-            yield TargetStarted(subject.target.name)
+            yield TargetStarted(subject.name)
             try:
                 yield from self._tools_of(turn)
             except KeyboardInterrupt:
@@ -215,7 +222,7 @@ class SanitizerCampaign:
                 f"{cases_text(left_out)} not launched: they hold the case of a crash known from the baseline"
             )
         for tool in self._tools:
-            yield PhaseStarted(subject.target.name, Phase.SWEEP, len(cases))
+            yield PhaseStarted(subject.name, Phase.SWEEP, len(cases))
             yield from self._tool(turn, tool, cases)
 
     def _tool(self, turn: _Turn, tool: Tool, cases: Sequence[Case]) -> Iterator[Event]:
@@ -232,7 +239,7 @@ class SanitizerCampaign:
                 turn.rejections[checked.reason] += 1
             elif checked.verdict is CaseVerdict.COULD_NOT_CHECK and not session.reasons:
                 turn.unchecked[f"{tool}: {checked.reason}"] += 1
-            yield CaseDone(target.name, Phase.SWEEP, checked.verdict, seconds, checked.case, checked.reason)
+            yield CaseDone(turn.subject.name, Phase.SWEEP, checked.verdict, seconds, checked.case, checked.reason)
             if checked.verdict is not CaseVerdict.COULD_NOT_CHECK:
                 turn.judged.add((tool, checked.case.key))
             yield from self._discover(turn, tool, checked)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kcheck.case import Case
-from kcheck.client import worker_environment
 from kcheck.dtypes import dtype_named
 from kcheck.job import CaseProgress, Job, Progress, read_progress
+from kcheck.machine import worker_environment
 from kcheck.sanitizer.command import command, environment, python_module
 from kcheck.sanitizer.locate import Sanitizer
 from kcheck.sanitizer.outcome import Outcome, Run, judge_run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import inspect
 import linecache
@@ -50,6 +51,7 @@ from kcheck.worker.wild import wild_findings
 # Exceptions by which a wrapper declines arguments (torch's own checks raise RuntimeError).
 REJECTIONS = (ValueError, TypeError, NotImplementedError, AssertionError, RuntimeError)
 NAMED_EVERY = 100  # cases from one look for kernels given by name to the next: a look costs some 9 ms
+_EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)  # a disk is full, too many files are open
 _STOPPED: dict[type[BaseException], Kind] = {
     DeviceAssertFailed: Kind.DEVICE_ASSERT,
     CompileFailed: Kind.COMPILE_ERROR,
@@ -203,6 +205,10 @@ def _failed(trial: Trial, run: Observation, error: BaseException) -> Judgement:
         return Judgement(verdict, reason, memory, _launches(run))
     if _is_own(error):
         raise error
+    if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+        reason = f"{trial.target.name} raised {type(error).__name__}: {error}, which is the machine's trouble"
+        verdict = CaseVerdict.FINDINGS if memory else CaseVerdict.COULD_NOT_CHECK
+        return Judgement(verdict, reason, memory, _launches(run))
     if isinstance(error, REJECTIONS) and len(run.watch.launches) == run.forward and not memory:
         return _rejected(trial, error)
     own = () if memory else (_error_finding(trial.target, run, error),)

@@ -178,11 +178,11 @@ def test_the_log_of_what_user_code_prints_stays_small(
     moody: Client, spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the line of a crash is found in it all the same."""
-    monkeypatch.setattr("kcheck.client.MOST_LOG_BYTES", 150_000)
+    monkeypatch.setattr("kcheck.remains.MOST_LOG_BYTES", 150_000)
     sizes = []
     for _ in range(6):
         assert moody.judge(spec, case("talk")).verdict is CaseVerdict.MATCH
-        sizes.append(moody._log.stat().st_size)
+        sizes.append(moody._log.path.stat().st_size)
     assert max(sizes) < 2 * 150_000
     (finding,) = moody.judge(spec, case("crash")).findings
     assert "string_at" in finding.source

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kcheck.baseline import Known, known_of
 from kcheck.case import Backing, Case, View
 from kcheck.cli import sanitize as cli
-from kcheck.events import BugFound, CaseVerdict, Event, RunDone, TargetDone, TargetResult
+from kcheck.events import BugFound, CaseDone, CaseVerdict, Event, RunDone, RunStarted, TargetDone, TargetResult
 from kcheck.findings import Kind
 from kcheck.layout import Layout
 from kcheck.sanitizer.campaign import SanitizerCampaign, Subject
@@ -104,6 +104,21 @@ def run(
     subject = Subject(target, "gather.py", tuple(cases), known=tuple(known))
     campaign = SanitizerCampaign([subject], tools, setup, store, max_time=max_time)
     return Ran(list(campaign.run()), store)
+
+
+def test_targets_of_one_name_are_told_apart(fake: Fake, tmp_path: Path) -> None:
+    """Every event has the name that `--allow-skip` and the reports go by."""
+    fake.behave()
+    store = Store(tmp_path / "store").open()
+    folder = store.root / "sanitize"
+    folder.mkdir(exist_ok=True)
+    setup = Setup(locate(), folder, store.log, "interpret", 60.0)
+    titles = ("a.py::gather", "b.py::gather")
+    subjects = [Subject(TARGET, title, tuple(numbered(1)), title=title) for title in titles]
+    events = list(SanitizerCampaign(subjects, [Tool.MEMCHECK], setup, store).run())
+    assert next(event.targets for event in events if isinstance(event, RunStarted)) == titles
+    assert tuple(event.result.name for event in events if isinstance(event, TargetDone)) == titles
+    assert {event.target for event in events if isinstance(event, CaseDone)} == set(titles)
 
 
 def test_clean_cases_pass_in_one_launch(fake: Fake, tmp_path: Path) -> None:

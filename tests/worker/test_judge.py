@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -433,3 +435,20 @@ def test_a_module_that_kcheck_itself_lacks_is_no_finding(monkeypatch: pytest.Mon
     monkeypatch.setattr(poisoned.PoisonedMemory, "__init__", names["broken"])
     with pytest.raises(ModuleNotFoundError):
         judge(make(double, double_oracle))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
+def test_a_full_disk_is_no_finding(number: int) -> None:
+    def talks(out: torch.Tensor, x: torch.Tensor) -> None:
+        raise OSError(number, os.strerror(number))
+
+    judgement = judge(make(talks, double_oracle))
+    assert judgement.verdict is CaseVerdict.COULD_NOT_CHECK
+    assert os.strerror(number) in judgement.reason
+
+
+def test_another_error_of_the_system_is_a_finding() -> None:
+    def talks(out: torch.Tensor, x: torch.Tensor) -> None:
+        raise OSError(errno.ENOENT, "no such file")
+
+    assert kinds(judge(make(talks, double_oracle))) == [Kind.TARGET_ERROR]

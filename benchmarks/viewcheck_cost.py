@@ -55,7 +55,7 @@ def measure(mode: str) -> dict[str, float]:
 
         if mode == "off":
             unchecked_memory()
-        backend, conditions = InterpretBackend(), Conditions(poison=0xA5)
+        backend, conditions = InterpretBackend(engine="sequential"), Conditions(poison=0xA5)
 
         def context(tensors: Any) -> Any:
             written = ("out", "y", "c")

@@ -30,6 +30,7 @@ from kcheck.reports.fact import Hanging, fact, unwrapped
 from kcheck.reports.matrix import LayoutMatrix
 from kcheck.reports.panel import SEVERITY_STYLES, FindingPanel
 from kcheck.reports.progress import Progress
+from kcheck.reports.verdict import cases, could_not_check, known
 from kcheck.reports.view_text import scalars
 from kcheck.reports.wording import counted, duration, nearest_path, plain, rate
 
@@ -38,12 +39,6 @@ _VERDICTS = {
     CaseVerdict.FINDINGS: ("FINDINGS", "bold red"),
     CaseVerdict.COULD_NOT_CHECK: ("COULD NOT CHECK", "bold magenta"),
     CaseVerdict.REJECTED: ("REJECTED", "bold yellow"),
-}
-_CASES = {
-    CaseVerdict.MATCH: "match",
-    CaseVerdict.REJECTED: "rejected",
-    CaseVerdict.FINDINGS: "with findings",
-    CaseVerdict.COULD_NOT_CHECK: "not checked",
 }
 
 
@@ -181,8 +176,8 @@ def _verdict(result: TargetResult) -> Iterator[RenderableType]:
     """What came out for a target."""
     word, style = _VERDICTS[result.verdict]
     total = sum(result.cases.values())
-    kinds = ", ".join(f"{result.cases[v]:,} {says}" for v, says in _CASES.items() if result.cases.get(v))
     line = Text.assemble((word, style), "  ", (plain(result.name), "bold"), f"  {counted(total, 'case')}")
+    kinds = cases(result)
     line.append(f" ({kinds})" if kinds else "")
     speed = rate(total, result.seconds)
     line.append(f" in {duration(result.seconds)}{', ' if speed else ''}{speed}")
@@ -209,21 +204,21 @@ def _circumstances(result: TargetResult, replaced: Sequence[str]) -> Iterator[Re
 
 def _summary(event: RunDone) -> Iterator[RenderableType]:
     found = [discovery for result in event.results for discovery in result.discoveries if not discovery.known]
-    listed = sum(discovery.known != "" for result in event.results for discovery in result.discoveries)
+    listed = len(known(event.results))
     gone = sum(len(result.gone) for result in event.results)
     if len(found) > 1:
         for discovery in found:
             yield from _recap(discovery)
         yield Text()
-    unchecked = sum(bool(result.reasons) or result.verdict is CaseVerdict.COULD_NOT_CHECK for result in event.results)
-    cases = sum(sum(result.cases.values()) for result in event.results)
+    unchecked = sum(map(could_not_check, event.results))
+    total = sum(sum(result.cases.values()) for result in event.results)
     parts = [
         counted(len(found), "finding") if found else "no new findings" if listed else "no findings",
         *([f"{listed} known"] if listed else []),
         *([f"{gone} gone"] if gone else []),
         *([f"{unchecked} could not check"] if unchecked else []),
         counted(len(event.results), "target"),
-        counted(cases, "case"),
+        counted(total, "case"),
     ]
     style = "bold red" if found or gone else "bold magenta" if unchecked else "bold green"
     yield Hanging(Text(f"{', '.join(parts)} in {duration(event.seconds)}", style))

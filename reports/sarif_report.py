@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from kcheck.events import Discovery, TargetResult
-from kcheck.findings import Kind, Severity
+from kcheck.findings import Kind
 from kcheck.reports.finding_text import caller
 from kcheck.reports.kinds import HELP
 from kcheck.reports.location import Location, frame_location, locate, project_root
@@ -108,7 +108,7 @@ def _result(discovery: Discovery, record: RunRecord, root: Path) -> dict[str, An
     result: dict[str, Any] = {
         "ruleId": finding.kind.value,
         "ruleIndex": _KINDS.index(finding.kind),
-        "level": {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}[finding.severity],
+        "level": finding.severity.value,
         "message": {"text": _message(f"{cut(finding.message)}\n{layout}Replay: {discovery.replay}")},
         "locations": [location],
         "partialFingerprints": {"kcheck/v1": plain(discovery.fingerprint)},

@@ -8,7 +8,7 @@ from kcheck.events import CaseVerdict, Discovery, TargetResult
 from kcheck.reports.record import RunRecord
 from kcheck.reports.wording import counted
 
-CASES = {
+_CASES = {
     CaseVerdict.MATCH: "match",
     CaseVerdict.REJECTED: "rejected",
     CaseVerdict.FINDINGS: "with findings",
@@ -56,7 +56,7 @@ def known(results: Sequence[TargetResult]) -> list[Discovery]:
 
 def cases(result: TargetResult) -> str:
     """Cases by verdict: ``1,380 match, 30 rejected``."""
-    return ", ".join(f"{result.cases[kind]:,} {says}" for kind, says in CASES.items() if result.cases.get(kind))
+    return ", ".join(f"{result.cases[kind]:,} {says}" for kind, says in _CASES.items() if result.cases.get(kind))
 
 
 def conditions(record: RunRecord) -> str:

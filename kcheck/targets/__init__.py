@@ -1,1 +1,1 @@
-"""Built-in targets: each module holds one of its own name, ``builtin:<module>``."""
+"""Built-in targets, named ``builtin:<name>``: `registry` lists them."""

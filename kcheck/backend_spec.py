@@ -10,7 +10,7 @@ from kcheck.gpus import DEFAULT, gpu_named
 VIEWCHECK = "viewcheck"  # interpret as a tool of kcheck sanitize: with wild values, of large grids a part
 ENGINES = ("auto", "batched", "sequential")
 DEFAULT_ENGINE = "auto"
-_PRETEND, _ALL_CONFIGS, _ENGINE = "pretend=", "all-configs", "engine="
+_PRETEND, _ALL_CONFIGS, _ENGINE, _CHECKED, _ON_GPU = "pretend=", "all-configs", "engine=", "checked", "on-gpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class BackendSpec:
         pretend: GPU that the CPU stands in for; ``""``: the usual one.
         all_configs: Run every configuration of autotuned kernels.
         engine: How the CPU runs the programs of a launch: one of `ENGINES`; ``""``: the usual way.
+        checked: Of ``cuda``: kernels are compiled with a check of every access.
+        on_gpu: Of ``viewcheck``: that is the tool, not the CPU.
 
     Raises:
         UsageError: There is no such GPU, or an option is not for this backend.
@@ -31,12 +33,17 @@ class BackendSpec:
     pretend: str = ""
     all_configs: bool = False
     engine: str = ""
+    checked: bool = False
+    on_gpu: bool = False
 
     def __post_init__(self) -> None:
         if self.pretend:
             gpu_named(self.pretend)
-        if self.name == "cuda" and self.options:
-            raise UsageError(f"{self.options[0]} is for the CPU; the backend is cuda (say --backend interpret)")
+        on_cpu = [option for option in self.options if option != "--viewcheck"]
+        if (self.name == "cuda" or self.on_gpu) and on_cpu:
+            raise UsageError(f"{on_cpu[0]} is for the CPU; the backend is cuda (say --backend interpret)")
+        if self.checked and self.name in ("interpret", VIEWCHECK):
+            raise UsageError("--viewcheck is for a GPU; on the CPU every access is checked anyway")
 
     @staticmethod
     def parse(text: str) -> BackendSpec:
@@ -48,7 +55,7 @@ class BackendSpec:
         name, *options = text.split(",")
         pretend = next((option.removeprefix(_PRETEND) for option in options if option.startswith(_PRETEND)), "")
         engine = next((option.removeprefix(_ENGINE) for option in options if option.startswith(_ENGINE)), "")
-        spec = BackendSpec(name, pretend, _ALL_CONFIGS in options, engine)
+        spec = BackendSpec(name, pretend, _ALL_CONFIGS in options, engine, _CHECKED in options, _ON_GPU in options)
         if str(spec) != text or engine not in ("", *ENGINES):
             raise UsageError(f"there is no backend {text!r}")
         return spec
@@ -57,7 +64,9 @@ class BackendSpec:
         pretend = f",{_PRETEND}{self.pretend}" if self.pretend else ""
         all_configs = f",{_ALL_CONFIGS}" if self.all_configs else ""
         engine = f",{_ENGINE}{self.engine}" if self.engine else ""
-        return f"{self.name}{pretend}{all_configs}{engine}"
+        checked = f",{_CHECKED}" if self.checked else ""
+        on_gpu = f",{_ON_GPU}" if self.on_gpu else ""
+        return f"{self.name}{pretend}{all_configs}{engine}{checked}{on_gpu}"
 
     @property
     def tool(self) -> str:
@@ -69,4 +78,5 @@ class BackendSpec:
         """Options of the command line that give the same."""
         pretend = ("--pretend", self.pretend) if self.pretend not in ("", DEFAULT) else ()
         engine = ("--engine", self.engine) if self.engine not in ("", DEFAULT_ENGINE) else ()
-        return (*pretend, *(("--all-configs",) if self.all_configs else ()), *engine)
+        checked = ("--viewcheck",) if self.checked else ()
+        return (*pretend, *(("--all-configs",) if self.all_configs else ()), *engine, *checked)

@@ -60,6 +60,7 @@ def run_target(
     dense: frozenset[str] = frozenset(),
     named: Sequence[str] = (),
     traced: Traced = frozenset(),
+    exact: bool = False,
 ) -> Observation:
     """Place a case, call the target under observation, read its results.
 
@@ -74,6 +75,7 @@ def run_target(
         dense: Views made contiguous.
         named: Kernels that are no Triton functions, to be looked for by name (CUDA only).
         traced: Accesses whose path to take down.
+        exact: Say which accesses are invalid, also where that is slow.
 
     Raises:
         CouldNotCheck: The case cannot be placed.
@@ -86,7 +88,7 @@ def run_target(
         Region(name, placement.tensors[name], view.role.writable, view.role in (Role.OUTPUT, Role.SCRATCH))
         for name, view in views.items()
     ]
-    conditions = Conditions(style.poison, style.undefined, style.undefined_at, traced, style.stale, style.hinted)
+    conditions = Conditions(style.poison, style.undefined, style.undefined_at, traced, style.stale, style.hinted, exact)
     observation = Observation(placement, Watch())
     written = [name for name, view in views.items() if view.role in (Role.OUTPUT, Role.INOUT)]
     returned: Any = None

@@ -82,7 +82,21 @@ class Trial:
     def _run(
         self, style: Style, order: ProgramOrder, dense: frozenset[str], traced: Traced = frozenset()
     ) -> Observation:
-        observation = run_target(
+        observation = self._run_once(style, order, dense, traced)
+        if observation.watch.suspected:
+            observation = self._run_once(style, order, dense, traced, exact=True)
+        self.named = ()
+        self.compiles += observation.watch.compiles
+        self.sequential |= observation.watch.sequential
+        self.tuned |= observation.watch.tuned
+        for part, seconds in observation.seconds.items():
+            self.seconds[part] = self.seconds.get(part, 0.0) + seconds
+        return observation
+
+    def _run_once(
+        self, style: Style, order: ProgramOrder, dense: frozenset[str], traced: Traced, *, exact: bool = False
+    ) -> Observation:
+        return run_target(
             self.target,
             self.case,
             self._contents_in(style) if self.dead else self.contents,
@@ -93,14 +107,8 @@ class Trial:
             dense=dense,
             named=self.named,
             traced=traced,
+            exact=exact,
         )
-        self.named = ()
-        self.compiles += observation.watch.compiles
-        self.sequential |= observation.watch.sequential
-        self.tuned |= observation.watch.tuned
-        for part, seconds in observation.seconds.items():
-            self.seconds[part] = self.seconds.get(part, 0.0) + seconds
-        return observation
 
     def _contents_in(self, style: Style) -> dict[str, torch.Tensor]:
         masks = {name: mask for name, mask in self.dead.items() if style.dead_only in ("", name)}

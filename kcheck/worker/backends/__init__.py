@@ -26,14 +26,14 @@ def open_backend(name: str) -> Backend:
 
     torch.set_num_threads(1)  # a fork does not carry OpenMP's threads along; a worker would wait for them for ever
     spec = BackendSpec.parse(name)
-    if spec.name in ("interpret", VIEWCHECK):
+    if spec.name in ("interpret", VIEWCHECK) and not spec.on_gpu:
         from kcheck.worker.backends.interpret import InterpretBackend
 
         most = MAX_PROGRAMS if spec.name == VIEWCHECK else None
         engine = spec.engine or DEFAULT_ENGINE
         return InterpretBackend(most, spec.pretend or DEFAULT, spec.all_configs, spec.name, engine)
-    if spec.name == "cuda":
+    if spec.name == "cuda" or spec.on_gpu:
         from kcheck.worker.backends.cuda import CudaBackend
 
-        return CudaBackend()
+        return CudaBackend(spec.name, view_check=spec.checked or spec.on_gpu)
     raise UsageError(f"there is no backend {name!r}; use one of {', '.join(BACKENDS)}")

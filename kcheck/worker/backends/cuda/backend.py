@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import linecache
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from kcheck.findings import Kind
 from kcheck.origin import is_user_code
 from kcheck.worker.backends.base import (
     PLAIN,
+    Backend,
     CompileFailed,
     Conditions,
     ContextLost,
@@ -28,6 +30,7 @@ from kcheck.worker.backends.base import (
 )
 from kcheck.worker.backends.cuda import triton_seams
 from kcheck.worker.backends.cuda.compiles import CompileLog
+from kcheck.worker.backends.cuda.viewcheck.tool import Launches, ViewCheck
 
 # Parts of the messages of CUDA errors after which a context is lost (the CUDA driver API's error descriptions,
 # https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html).
@@ -43,24 +46,29 @@ _FATAL = {
 }
 
 
-class CudaBackend:
+class CudaBackend(Backend):
     """Runs kernels compiled, on the current CUDA device.
+
+    Args:
+        name: What it was asked for as.
+        view_check: Compile kernels with checks of every access.
 
     Raises:
         CouldNotCheck: There is no such device.
         UnsupportedVersion: The installed Triton is not one that it knows.
     """
 
-    name = "cuda"
     device = "cuda"
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "cuda", *, view_check: bool = False) -> None:
         if not torch.cuda.is_available():
             raise CouldNotCheck(
                 f"torch {torch.__version__} sees no CUDA GPU here; use --backend interpret, or see kcheck doctor"
             )
         triton_seams.check()
+        self.name = name
         self._compiles = CompileLog()
+        self._view_check = ViewCheck() if view_check else None
 
     @contextmanager
     def watch(
@@ -89,14 +97,20 @@ class CudaBackend:
             launch = Launch(self.__name__, (0, 0, 0), 0, frame)
             watch.launches.append(launch)
             try:
-                return plain_run(self, *args, grid=_noting(grid, launch), warmup=warmup, **kwargs)
+                compiled = partial(plain_run, self, *args, grid=grid, warmup=True, **kwargs)
+                with check.launch(self, (*args, *kwargs.values()), compiled) if check else nullcontext():
+                    return plain_run(self, *args, grid=_noting(grid, launch), warmup=warmup, **kwargs)
             except compile_errors as error:
                 raise CompileFailed(f"kernel {launch.kernel} does not compile: {_first_line(error)}", frame) from error
 
-        jit_function.run, knobs.listener = run, self._compiles
+        checking: AbstractContextManager[Launches | None] = nullcontext()
+        if self._view_check is not None:
+            checking = self._view_check.watch(watch, regions, spans, exact=conditions.exact)
         try:
-            yield watch
-            torch.cuda.synchronize()  # errors of a kernel come late
+            with checking as check:
+                jit_function.run, knobs.listener = run, self._compiles
+                yield watch
+                torch.cuda.synchronize()  # errors of a kernel come late
         except RuntimeError as error:
             known = classified(error, watch)
             if known is None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from kcheck.errors import UnsupportedVersion
@@ -53,3 +57,146 @@ def compile_errors() -> tuple[type[BaseException], ...]:
     """Exceptions that say that a kernel cannot be compiled, or not be launched with what it needs."""
     compiler, errors = _modules()[3]
     return compiler.CompilationError, errors.OutOfResources, errors.PTXASError
+
+
+def reread_source(kernel: Any) -> None:
+    """Have a kernel or device function compiled from its source as `inspect` shows it now.
+
+    Nothing that calls it may have been compiled in this process: a caller keeps the hash of what it calls.
+
+    Args:
+        kernel: A ``JITFunction``.
+    """
+    import triton
+
+    kernel._unsafe_update_src(triton.jit(kernel.fn).src)
+
+
+def nvidia_backend() -> Any:
+    """The class that lowers kernels for NVIDIA GPUs."""
+    from triton.backends.nvidia.compiler import CUDABackend
+
+    return CUDABackend
+
+
+def inlined(module: Any) -> str:
+    """The text of a module with everything inlined, and block pointers and descriptors made plain pointers."""
+    from triton._C.libtriton import ir, passes
+
+    manager = ir.pass_manager(module.context)
+    passes.common.add_inliner(manager)
+    for name in ("add_rewrite_tensor_pointer", "add_rewrite_tensor_descriptor_to_pointer"):
+        if hasattr(passes.ttir, name):
+            getattr(passes.ttir, name)(manager)
+    try:
+        manager.run(module, "kcheck")
+    except TypeError:  # before Triton 3.5
+        manager.run(module)
+    return str(module)
+
+
+def parsed(text: str, context: Any) -> Any:
+    """A module from its text."""
+    from triton._C.libtriton import ir
+
+    with tempfile.NamedTemporaryFile("w", suffix=".ttir") as file:
+        file.write(text)
+        file.flush()
+        module = ir.parse_mlir_module(file.name, context)
+    module.context = context
+    return module
+
+
+Rewrite = Callable[[str], tuple[str, dict[str, Any]]]
+
+
+@contextmanager
+def rewriting(rewrite: Rewrite, key: str) -> Iterator[None]:
+    """Have kernels compiled from rewritten IR.
+
+    Args:
+        rewrite: From the text of a module to its new text, and facts to be kept in the kernel's metadata.
+        key: Becomes a part of the key under which kernels are kept on disk.
+    """
+    backend = nvidia_backend()
+    make_ttir, plain_hash = backend.make_ttir, backend.hash
+
+    def rewritten(module: Any, metadata: dict[str, Any], *rest: Any) -> Any:
+        text, facts = rewrite(inlined(module))
+        metadata.update(facts)
+        return make_ttir(parsed(text, module.context), metadata, *rest)
+
+    backend.make_ttir = staticmethod(rewritten)
+    backend.hash = lambda self: f"{plain_hash(self)}-{key}"
+    try:
+        yield
+    finally:
+        backend.make_ttir, backend.hash = staticmethod(make_ttir), plain_hash
+
+
+@contextmanager
+def before_launch(callback: Callable[[Any, Sequence[int], Sequence[Any]], None]) -> Iterator[None]:
+    """Call back just before a compiled kernel is launched: with it, the grid, and the values of its parameters."""
+    from triton.compiler import CompiledKernel
+
+    plain = CompiledKernel.launch_metadata
+
+    def launch_metadata(self: Any, grid: Any, stream: Any, *values: Any) -> Any:
+        callback(self, grid, values)
+        return plain(self, grid, stream, *values)
+
+    CompiledKernel.launch_metadata = launch_metadata
+    try:
+        yield
+    finally:
+        CompiledKernel.launch_metadata = plain
+
+
+def registers(compiled: Any) -> tuple[int, int]:
+    """Registers of a thread, and threads of a block, of a compiled kernel."""
+    compiled._init_handles()
+    return compiled.n_regs, 32 * compiled.metadata.num_warps
+
+
+def parameters(compiled: Any, values: Sequence[Any]) -> Iterator[tuple[int, str, Any]]:
+    """The values of a launch that are parameters of the kernel's IR: number there, name, value."""
+    source, number = compiled.src, 0
+    for name, value in zip(source.fn.arg_names, values, strict=False):
+        for path, kind, part in _leaves(name, source.signature.get(name), value):
+            if kind == "constexpr":
+                continue
+            yield number, path, part
+            number += _size(kind, compiled)
+
+
+def _leaves(path: str, kind: Any, value: Any) -> Iterator[tuple[str, str, Any]]:
+    """A value, or the parts of a tuple."""
+    if isinstance(kind, (tuple, list)):
+        for position, (inner, part) in enumerate(zip(kind, value, strict=False)):
+            yield from _leaves(f"{path}[{position}]", inner, part)
+    else:
+        yield path, str(kind), value
+
+
+def _size(kind: str, compiled: Any) -> int:
+    """Parameters in the IR that a value becomes: of a descriptor its address, sizes, strides and flags."""
+    if not kind.startswith("tensordesc"):
+        return 1
+    count = len(re.findall(r"\[([\d, ]*)\]", kind)[0].split(","))
+    kinds = [k for k in compiled.src.signature.values() if k != "constexpr"]
+    descriptors = [k for k in kinds if str(k).startswith("tensordesc")]
+    plain = len(kinds) - len(descriptors)
+    dims = sum(len(re.findall(r"\[([\d, ]*)\]", str(k))[0].split(",")) for k in descriptors)
+    flags: int = (compiled.metadata.kcheck_parameters - plain - len(descriptors) - 2 * dims) // len(descriptors)
+    return 1 + 2 * count + flags
+
+
+def tensor_of(value: Any) -> Any:
+    """The tensor that a value of a launch points to: itself, what it wraps, or what a descriptor describes."""
+    import torch
+
+    for _ in range(3):
+        if isinstance(value, torch.Tensor):
+            return value
+        value = getattr(value, "base", None)
+    return None

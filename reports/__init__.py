@@ -117,6 +117,7 @@ _FORMATS: Mapping[str, Callable[[Path | None], Report]] = {
     "html": _html,
 }
 FORMATS = ("console", *_FORMATS)
+_STDOUT = Path("-")
 # Names below --report-dir. The runner reads github's commands from stdout, so they have none.
 _FILES = {
     "json": "kcheck.json",
@@ -141,7 +142,7 @@ def open_reports(
     The console is always among them; it goes to stderr when another report goes to stdout.
 
     Args:
-        specs: ``FORMAT`` or ``FORMAT=PATH``; without a path the report goes to stdout.
+        specs: ``FORMAT`` or ``FORMAT=PATH``; without a path, or with the path ``-``, the report goes to stdout.
         directory: Where relative paths lie, and the reports without a path: ``kcheck.json``, ``kcheck.xml``, …. If no
             format that has a file is asked for, all of them are written there.
         color: Whether the console uses colour; None: as NO_COLOR or FORCE_COLOR says, else where the terminal has it.
@@ -156,6 +157,7 @@ def open_reports(
     machine = [(spec, name, path) for spec, name, path in wanted if name != "console"]
     if directory is not None:
         machine = _placed(machine, directory)
+    machine = [(spec, name, None if path == _STDOUT else path) for spec, name, path in machine]
     _refuse_shared_places(machine)
     from kcheck.reports.console import ConsoleReport, make_console
 
@@ -188,7 +190,7 @@ def _placed(machine: Sequence[tuple[str, str, Path | None]], directory: Path) ->
     if not any(name in _FILES for _, name, _ in machine):
         asked += [(name, name, None) for name in _FILES]
     return [
-        (spec, name, directory / (path or _FILES[name]) if path or name in _FILES else None)
+        (spec, name, path if path == _STDOUT or not (path or name in _FILES) else directory / (path or _FILES[name]))
         for spec, name, path in asked
     ]
 

@@ -19,6 +19,7 @@ from kcheck.events import (
     CaseVerdict,
     Discovery,
     Event,
+    Notice,
     RunDone,
     RunStarted,
     TargetDone,
@@ -110,6 +111,8 @@ class ConsoleReport:
                     self._print(Hanging(Text(_heading(event), "dim")))
                 if self._live is not None:
                     self._live.start(refresh=True)
+            case Notice(text):
+                self._print(unwrapped(Text(f"note  {plain(text)}")))
             case CaseDone() if self._detail is Detail.VERBOSE:
                 self._print(_case_line(event))
             case WorkerReplaced() if self._detail is Detail.VERBOSE:
@@ -136,7 +139,8 @@ class ConsoleReport:
             self._live = None
 
     def _print(self, part: RenderableType) -> None:
-        self._console.print(part, crop=False)
+        as_it_is = isinstance(part, Text) and bool(part.no_wrap)  # Rich joins texts, and forgets that
+        self._console.print(part, crop=False, soft_wrap=as_it_is)
 
     def _show(self, discovery: Discovery) -> None:
         key = (discovery.spec, discovery.fingerprint)
@@ -151,7 +155,9 @@ class ConsoleReport:
 
 def _heading(event: RunStarted) -> str:
     known = [f"{name} {event.versions[name]}" for name in ("kcheck", "triton", "torch") if name in event.versions]
-    run = (f"backend {event.backend}", f"seed {event.seed}", counted(len(event.targets), "target"))
+    shard = [f"shard {event.shard}"] if event.shard is not None and not event.joined else []
+    workers = [counted(event.workers, "worker")] if event.workers > 1 else []
+    run = (f"backend {event.backend}", f"seed {event.seed}", *shard, *workers, counted(len(event.targets), "target"))
     return plain(", ".join([*known, *run]))
 
 

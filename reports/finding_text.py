@@ -127,7 +127,7 @@ def relation(related: Finding) -> str:
 def sightings(discovery: Discovery) -> str:
     """How often it was seen, and whether the case is the smallest."""
     seen = f"seen in {counted(discovery.seen, 'case')}, this is the smallest"
-    return seen if discovery.minimal else f"{seen} so far: shrinking was interrupted"
+    return seen if discovery.minimal else f"{seen} of them: not shrunk to the end"
 
 
 def elsewhere(discovery: Discovery) -> str:

@@ -19,12 +19,12 @@ REPORT_SCHEMA = "kcheck.report/1"
 
 def render_json(record: RunRecord) -> str:
     """The report of a run as a JSON text."""
-    return json.dumps(_strict(report_to_json(record)), indent=2, allow_nan=False) + "\n"
+    return json.dumps(strict(report_to_json(record)), indent=2, allow_nan=False) + "\n"
 
 
 def report_to_json(record: RunRecord) -> dict[str, Any]:
     """The report of a run as plain data."""
-    return {
+    data: dict[str, Any] = {
         "schema": REPORT_SCHEMA,
         "versions": dict(record.versions),
         "backend": record.backend,
@@ -32,11 +32,17 @@ def report_to_json(record: RunRecord) -> dict[str, Any]:
         "interrupted": record.interrupted,
         "seconds": round(record.seconds, 6),
         "selected": list(record.targets),
-        "targets": [_target_to_json(result) for result in record.results],
+        "targets": [target_to_json(result) for result in record.results],
     }
+    if record.shard is not None:
+        data["shard"] = {"index": record.shard.index, "of": record.shard.of}
+    if record.joined:
+        data["joined"] = list(record.joined)
+    return data
 
 
-def _target_to_json(result: TargetResult) -> dict[str, Any]:
+def target_to_json(result: TargetResult) -> dict[str, Any]:
+    """What came out of one target."""
     return {
         "name": result.name,
         "verdict": result.verdict.value,
@@ -52,6 +58,7 @@ def _target_to_json(result: TargetResult) -> dict[str, Any]:
         "findings": [discovery_to_json(discovery) for discovery in result.discoveries],
         "gone": [asdict(gone) for gone in result.gone],
         "allowed": result.allowed,
+        "evidence": None if result.evidence is None else asdict(result.evidence),
     }
 
 
@@ -76,12 +83,12 @@ def discovery_to_json(discovery: Discovery) -> dict[str, Any]:
     }
 
 
-def _strict(value: Any) -> Any:
+def strict(value: Any) -> Any:
     """The data with every non-finite number as a string."""
     if isinstance(value, dict):
-        return {key: _strict(item) for key, item in value.items()}
+        return {key: strict(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_strict(item) for item in value]
+        return [strict(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

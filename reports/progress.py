@@ -43,8 +43,8 @@ class Progress:
                 self._target, self._phase, self._total = target, None, None
                 self._in_phase = self._cases = 0
                 self._since = time.monotonic()
-            case PhaseStarted(_, phase, total):
-                self._phase, self._total, self._in_phase = phase, total, 0
+            case PhaseStarted(_, phase, total, done):
+                self._phase, self._total, self._in_phase = phase, total, done
             case CaseDone():
                 self._in_phase += 1
                 self._cases += 1

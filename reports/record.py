@@ -13,6 +13,7 @@ from kcheck.events import (
     Event,
     RunDone,
     RunStarted,
+    Shard,
     TargetDone,
     TargetResult,
     TargetStarted,
@@ -31,6 +32,8 @@ class RunRecord:
         results: One per target that had a turn.
         interrupted: The run did not come to its end.
         seconds: Wall time.
+        shard: The part that it is of a larger run, None if it is all of it.
+        joined: Indices of the shards that are joined in it, where some are missing.
     """
 
     backend: str = ""
@@ -40,6 +43,8 @@ class RunRecord:
     results: tuple[TargetResult, ...] = ()
     interrupted: bool = True
     seconds: float = 0.0
+    shard: Shard | None = None
+    joined: tuple[int, ...] = ()
 
     def outcomes(self) -> tuple[TargetResult, ...]:
         """One result per target; those that had no turn could not be checked."""
@@ -71,6 +76,7 @@ class Recorder:
                 self.started = True
                 record.backend, record.seed = event.backend, event.seed
                 record.versions, record.targets = event.versions, event.targets
+                record.shard, record.joined = event.shard, event.joined
             case TargetStarted():
                 self._open, self._found, self._cases, self._seconds = event, [], {}, 0.0
             case CaseDone():

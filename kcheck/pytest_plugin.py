@@ -42,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("auto", "interpret", "cuda"),
         help="Where kernels run: interpret (CPU), cuda, or auto, the GPU where there is one (default: auto).",
     )
+    group.addoption("--kcheck-dir", metavar="DIR", help="Where findings are kept (default: .kcheck).")
     group.addoption(
         "--kcheck-allow-skip", action="store_true", help="Skip targets that could not be checked (default: an error)."
     )
@@ -98,9 +99,10 @@ class _Session:
         """
         if self._checker is None:
             from kcheck.checker import Checker
+            from kcheck.store import DEFAULT_ROOT
 
             options = {name: self._config.getoption(f"kcheck_{name}") for name in _OPTIONS}
-            self._checker = Checker(self.folder, options)
+            self._checker = Checker(self.folder, options, Path(self._config.getoption("kcheck_dir") or DEFAULT_ROOT))
         return self._checker
 
     def close(self) -> None:

@@ -86,7 +86,8 @@ def planned_layout(
         own: Kind that the tensors have already, and for which none of them is contiguous.
     """
     small = record.plan.small
-    pins = [(record.name_of_next(i), record.layout_of_next(i)) for i in range(parts)]
+    named = [record.name_of_next(i) for i in range(parts)] if record.plan.layouts else []
+    pins = [(name, record.plan.layouts.get(name)) for name in named]
     for name, kind in pins:
         if kind is not None and _may_pin(site, kind, own):
             a, b, _ = _variant(0 if small or kind is LayoutKind.CONTIGUOUS else draw(_VARIANT))

@@ -179,6 +179,6 @@ def _sharing(
     made = []
     for layout in layouts:
         tensor = Tensor(dtype, layout, values.fill(dtype, draw_seed(draw, record)), role, None, memory)
-        record.tensors.append((tensor, offered))
+        record.enter(tensor, offered)
         made.append(tensor)
     return tuple(made)

@@ -176,7 +176,7 @@ def _tensors(
 
 def note(record: Drawing, tensor: Tensor, site: Site) -> Tensor:
     """Enter a drawn tensor in the record, with the kinds that it could have had."""
-    record.tensors.append((tensor, possible(site)))
+    record.enter(tensor, possible(site))
     return tensor
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kcheck.findings import Finding
     from kcheck.loader import LoadedTarget
     from kcheck.protocol import Judgement
-    from kcheck.store import SavedCase
+    from kcheck.saved_case import SavedCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ def check_possible(saved: SavedCase, emission: Emission) -> None:
 def emit(saved: SavedCase, one: LoadedTarget, client: Client, emission: Emission) -> int:
     """Write the test, after a trial: it must fail where the case shows the bug, and pass where it is gone.
 
+    A wrapper that asks for a GPU cannot be tried without one; its test is written all the same, and skips itself there.
+
     Args:
         saved: The finding.
         one: Its target.
@@ -65,7 +67,7 @@ def emit(saved: SavedCase, one: LoadedTarget, client: Client, emission: Emission
         CouldNotCheck: The case could not be judged, or the trial did not go as it must.
     """
     from kcheck.emit import Regression, attempt, check, formatted, render, subject
-    from kcheck.machine import worker_environment
+    from kcheck.machine import chosen_backend, worker_environment
 
     if one.target.grad:
         raise UsageError(f"{one.target.name} has gradients, which a stand-alone test cannot hold against an oracle's")
@@ -84,10 +86,19 @@ def emit(saved: SavedCase, one: LoadedTarget, client: Client, emission: Emission
         results=yardstick.results,
         form=emission.form,
     )
-    trial = attempt(render(test), test.function, worker_environment(), emission.path.absolute().parent)
-    _check_trial(test, trial, still)
-    _write(formatted(render(test, trial.seed or 0), emission.path), emission)
+    trial = attempt(render(test), worker_environment(), emission.path.absolute().parent)
+    gpu_only = chosen_backend("auto") != "cuda" and _is_refused(test, trial, still)
+    if gpu_only:
+        test = replace(test, gpu_only=f"without one it raises {trial.error}")
+    else:
+        _check_trial(test, trial, still)
+    _write(formatted(render(test, 0 if gpu_only else trial.seed or 0), emission.path), emission)
     where = str(emission.output or "the test")
+    if gpu_only:
+        raise CouldNotCheck(
+            f"{where} was written, but could not be tried: outside of kcheck {one.target.name} needs a GPU (it raises "
+            f"{trial.error}); run it on a machine with a GPU; elsewhere it is skipped"
+        )
     if still:
         click.echo(f"{where} fails here, as it must until the bug is fixed: {trial.error}", err=True)
     else:
@@ -111,6 +122,16 @@ def _finding(saved: SavedCase, one: LoadedTarget, judgement: Judgement) -> tuple
     if judgement.findings:
         return judgement.findings[0], True
     raise UsageError("the case shows no finding, so there is nothing to test")
+
+
+def _is_refused(test: Regression, trial: Trial, still: bool) -> bool:
+    """Whether the target raised something else than what the test is about, and so did not get to it."""
+    from kcheck.emit import QUOTED, RAISED
+
+    if trial.broken or trial.seed is None or trial.asserted:
+        return False
+    expected = still and test.finding.kind in RAISED
+    return not expected or (test.finding.kind in QUOTED and trial.said not in test.finding.message)
 
 
 def _check_trial(test: Regression, trial: Trial, still: bool) -> None:

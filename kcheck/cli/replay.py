@@ -11,11 +11,11 @@ import click
 from kcheck.backend_spec import VIEWCHECK, BackendSpec
 from kcheck.cli import completion, display, options
 from kcheck.errors import CouldNotCheck, UsageError
-from kcheck.store import SavedCase, Store
+from kcheck.saved_case import SavedCase
+from kcheck.store import Store
 
 if TYPE_CHECKING:
     from kcheck.emit import Form
-    from kcheck.events import Discovery
     from kcheck.loader import LoadedTarget
     from kcheck.protocol import Judgement
 
@@ -62,7 +62,8 @@ def command(
     What a tool of kcheck sanitize found runs under the same tool again.
 
     Exit code 1 if the finding is still there, 0 if it is gone, 3 if the case could not be checked. With --emit: 0 if
-    the test is written; it was run once, and fails if and only if the finding is still there.
+    the test is written; it was run once, and fails if and only if the finding is still there. 3 if it is written and
+    could not be tried, since the wrapper asks for a GPU that is not here.
     """
     from kcheck.cli.emission import Emission, check_possible
     from kcheck.cli.emission import emit as write_test
@@ -81,19 +82,20 @@ def command(
     if program:
         raise UsageError("--program is for --pdb: it says where to stop")
     if saved.tool == VIEWCHECK:
-        backend = str(replace(BackendSpec.parse(backend), name=VIEWCHECK))
+        wanted = BackendSpec.parse(backend)
+        backend = str(replace(wanted, name=VIEWCHECK, on_gpu=wanted.name == "cuda"))
     elif saved.tool and emission is None:
         from kcheck.cli.sanitize import judge_again
 
         one = _sole(name)
-        return _tell(saved, one.target.name, one.spec, judge_again(saved, one, store), store, look)
+        return tell(saved, one.target.name, one.spec, judge_again(saved, one, store), store, look)
     with Client(options.chosen_backend(backend), store.log, case_timeout=case_timeout) as client:
         one = _sole(name)
         client.load(one.spec)
         if emission is not None:
             return write_test(saved, one, client, emission)
         judgement = client.judge(one.spec, saved.case)
-        return _tell(saved, one.target.name, one.spec, judgement, store, look)
+        return tell(saved, one.target.name, one.spec, judgement, store, look)
 
 
 def _debug(saved: SavedCase, one: LoadedTarget, backend: str, program: str | None) -> int:
@@ -147,9 +149,17 @@ def _trusted(saved: SavedCase) -> str:
     raise UsageError(f"name the target with --target: file.py::name, package.module:name or builtin:name{says}")
 
 
-def _tell(
+def tell(
     saved: SavedCase, target: str, spec: str, judgement: Judgement, store: Store, look: display.DisplayOptions
 ) -> int:
+    """Show what became of a case; what it shows besides the finding is saved too, for its own replay command.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        CouldNotCheck: It could not be judged.
+    """
     from kcheck.events import CaseVerdict, Discovery
     from kcheck.reports.console import make_console
     from kcheck.reports.panel import FindingPanel
@@ -169,7 +179,11 @@ def _tell(
     for finding, fingerprint in zip(judgement.findings, prints, strict=True):
         view = saved.case.views.get(finding.argument)
         kinds = tuple(sorted(view.kinds)) if view else ()
-        discovery: Discovery = Discovery(target, spec, finding, fingerprint, saved.case, kinds, directory=store.unusual)
+        discovery = Discovery(
+            target, spec, finding, fingerprint, saved.case, kinds, directory=store.unusual, tool=saved.tool
+        )
+        if store.saved(discovery) is None:
+            store.save(discovery)
         console.print(FindingPanel(discovery), crop=False)
     if saved.fingerprint and saved.fingerprint not in prints:
         click.echo(f"{saved.fingerprint} is gone, but the case shows something else")

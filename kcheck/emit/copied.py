@@ -17,9 +17,11 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
+from kcheck.emit.prelude import MODULES
+
 CHECKERS = frozenset({"kcheck", "hypothesis"})
 RESERVED = "the test itself"
-SHARED = {"torch": "torch", "os": "os"}  # modules that a test imports under their own names
+SHARED = {name: name for name in MODULES}  # a test imports them under their own names
 BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__"}
 
 

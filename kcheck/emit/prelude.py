@@ -1,9 +1,44 @@
 """What stands in every emitted test: where it runs, seeded values, decoys."""
 
-NAMES = frozenset({"torch", "os", "GUARD", "DECOYS", "DEVICE", "hashed", "floats", "decoys", "dense"})
+MODULES = ("os", "subprocess", "sys", "pytest", "torch")  # that a test may import for itself
+NAMES = frozenset({*MODULES, "GUARD", "DECOYS", "DEVICE", "hashed", "floats", "decoys", "dense", "main"})
 HEAD = """
-if not torch.cuda.is_available():
+if __name__ == "__main__" and not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # before triton is imported
+"""
+GPU_FOOT = """
+if __name__ == "__main__":
+    if not torch.cuda.is_available():
+        raise SystemExit("this needs a GPU")
+    main()
+    print("passed")
+"""
+FOOT = """
+if __name__ == "__main__":
+    main()
+    print("passed")
+"""
+TEST = """
+def {function}():
+    if torch.cuda.is_available():
+        main()
+        return
+    # Without a GPU in a process of its own: Triton's interpreter must be chosen before
+    # Triton is imported, and other tests may have imported it.
+    places = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [sys.executable, __file__],
+        env=os.environ | {{"PYTHONPATH": places}},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+"""
+GPU_TEST = """
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def {function}():
+    main()
 """
 CONSTANTS = """
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -25,7 +25,8 @@ from kcheck.target import RETURNED, Target
 Form = Literal["pytest", "script"]
 WIDTH = 88
 MEMORY = frozenset({Kind.OUT_OF_VIEW_WRITE, Kind.OUT_OF_BOUNDS_WRITE, Kind.INPUT_MUTATED})
-RAISED = frozenset({Kind.TARGET_ERROR, Kind.MUST_ACCEPT, Kind.DEVICE_ASSERT, Kind.COMPILE_ERROR})
+QUOTED = frozenset({Kind.TARGET_ERROR, Kind.MUST_ACCEPT})  # the finding says what was raised
+RAISED = QUOTED | {Kind.DEVICE_ASSERT, Kind.COMPILE_ERROR}
 SHOWN = MEMORY | RAISED | {
     Kind.VALUE_MISMATCH, Kind.LAYOUT_VARIANCE, Kind.OUT_OF_VIEW_READ, Kind.OUT_OF_BOUNDS_READ, Kind.UNWRITTEN_OUTPUT,
     Kind.UNINITIALIZED_READ,
@@ -43,7 +44,8 @@ class Regression:
         fingerprint: Of the finding, ``""`` if it has none.
         subject: Code of the target and its oracle.
         results: What its results are held against.
-        form: ``pytest``: a test function; ``script``: a program.
+        form: ``pytest``: a test function, which without a GPU runs the file as a program; ``script``: a program alone.
+        gpu_only: Why it cannot run without a GPU, ``""`` if it can.
     """
 
     target: Target
@@ -53,12 +55,11 @@ class Regression:
     subject: Subject
     results: Sequence[Held]
     form: Form
+    gpu_only: str = ""
 
     @property
     def function(self) -> str:
         """Name of the test function."""
-        if self.form == "script":
-            return "main"
         parts = (self.target.name, self.finding.kind.value, self.finding.argument)
         return "test_" + re.sub(r"\W+", "_", "_".join(filter(None, parts))).strip("_").lower()
 
@@ -96,14 +97,16 @@ def render(test: Regression, decoys: int = 0) -> str:
     if subject.entangled:
         reason = f"This test needs kcheck: {subject.entangled}."
         entangled = ["", *(f"# {line}" for line in textwrap.wrap(reason, WIDTH - 2))]
+    own = _modules(test)
     parts = [
         _docstring(test),
         *(["", "from __future__ import annotations"] if subject.future else []),
-        "\nimport os\n\nimport torch",
-        prelude.HEAD.rstrip(),
+        "",
+        *own,
+        *([prelude.HEAD.rstrip()] if not test.gpu_only else []),
         *entangled,
         "",
-        *[line for line in subject.imports if line not in ("import os", "import torch")],
+        *[line for line in subject.imports if line not in own],
         prelude.CONSTANTS.format(
             guard=arguments.guard(test.case, test.finding.argument, test.finding.cells), decoys=hex(0xDEC0 + decoys)
         ).rstrip(),
@@ -115,10 +118,29 @@ def render(test: Regression, decoys: int = 0) -> str:
         *(["", prelude.DENSE.rstrip()] if "dense(" in body else []),
         "\n",
         body,
+        *_entry(test),
     ]
-    if test.form == "script":
-        parts += ["\n", 'if __name__ == "__main__":\n    main()\n    print("passed")']
     return "\n".join(parts) + "\n"
+
+
+def _modules(test: Regression) -> list[str]:
+    """Imports of what the file needs for itself."""
+    needed = {"torch"} if test.gpu_only else {"os", "torch"}
+    if test.form == "pytest":
+        needed |= {"pytest"} if test.gpu_only else {"subprocess", "sys"}
+    own = [f"import {name}" for name in prelude.MODULES if name in needed]
+    standard = len(own) - sum(name in needed for name in ("pytest", "torch"))
+    return [*own[:standard], *([""] if standard else []), *own[standard:]]
+
+
+def _entry(test: Regression) -> Iterator[str]:
+    """How the file is started: by pytest, and as a program."""
+    if test.form == "pytest":
+        yield ""
+        yield (prelude.GPU_TEST if test.gpu_only else prelude.TEST).format(function=test.function).rstrip()
+    if test.form == "script" or not test.gpu_only:
+        yield ""
+        yield (prelude.GPU_FOOT if test.gpu_only else prelude.FOOT).rstrip()
 
 
 def _docstring(test: Regression) -> str:
@@ -127,9 +149,12 @@ def _docstring(test: Regression) -> str:
     name = f"(finding {test.fingerprint}) " if test.fingerprint else ""
     found = (
         f"kcheck {kcheck.__version__} found this {name}by drawing tensor layouts, and shrank it to the case below. "
-        "Tensors lie in memory full of decoys, so that a stray access shows. The test needs no GPU: without one, "
-        "kernels run on Triton's interpreter."
+        "Tensors lie in memory full of decoys, so that a stray access shows. "
     )
+    if test.gpu_only:
+        found += f"The test needs a GPU, and has not been tried on one: {test.gpu_only}."
+    else:
+        found += "The test needs no GPU: without one, kernels run on Triton's interpreter."
     title = f"{test.target.name}: {finding.kind}" + (f" of {finding.argument}" if finding.argument else "") + "."
     paragraphs = [title, *textwrap.wrap(_sentence(finding.message), WIDTH)]
     if finding.source:
@@ -169,7 +194,7 @@ def _function(test: Regression) -> Iterator[str]:
     loose = {path: argument_of(path) in test.target.unwritten_ok for path in case.views}
     if RETURNED in test.target.unwritten_ok:
         raise UsageError("a stand-alone test cannot tell which elements of a returned tensor may stay unwritten")
-    yield f"def {test.function}():"
+    yield "def main():"
     lines = [
         *arguments.build(case, names, loose),
         "",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kcheck.emit import prelude
 from kcheck.emit.copied import Copier, Entangled, Source
-from kcheck.loader import BUILTIN, LoadedTarget
+from kcheck.loader import BUILTIN, LoadedTarget, builtin_module
 
 ORACLE = "reference"
 
@@ -139,7 +139,7 @@ def _imported(loaded: LoadedTarget, home: Path, reason: str) -> Subject:
     call = f"{name}.function"
     if loaded.spec.startswith(BUILTIN):
         return Subject(
-            call, oracle, (f"from kcheck.targets.{name} import {name}",), frozenset({name}), entangled=reason
+            call, oracle, (f"from {builtin_module(name)} import {name}",), frozenset({name}), entangled=reason
         )
     place = place.rstrip(":")
     if not place.endswith(".py"):

@@ -14,26 +14,33 @@ from pathlib import Path
 TIMEOUT_S = 300.0
 SEEDS = 4  # of decoys: by chance a decoy may be the right value
 
-# Runs a test function under several seeds of its decoys until it fails, and tells how on the last line.
+# Runs a test under several seeds of its decoys until it fails, and tells how on the last line.
 _DRIVER = """
-import importlib.util, json, sys, traceback
+import importlib.util, json, os, sys, traceback
+import torch
 
-path, function, seeds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+path, seeds = sys.argv[1], int(sys.argv[2])
 spec = importlib.util.spec_from_file_location("emitted_test", path)
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-told = {"seed": None, "error": "", "asserted": False}
+told = {"seed": None}
 for seed in range(seeds):
     module.DECOYS = module.DECOYS + (seed > 0)
     try:
-        getattr(module, function)()
+        module.main()
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        own = frames[-1].filename == path or any("torch/testing" in frame.filename for frame in frames)
+        called = frames[[frame.name for frame in frames].index("main") + 1 :]
+        own = not called or "torch/testing" in called[0].filename
         line = (str(error).strip().splitlines() or [""])[0]
+        file = frames[-1].filename.removeprefix(os.path.join(os.getcwd(), ""))
+        at = f"{file}:{frames[-1].lineno}: {frames[-1].line}"
         told = {
             "seed": seed,
-            "error": f"{type(error).__name__}: {line}",
+            "error": type(error).__name__ + (f": {line}" if line else f" at {at}"),
+            "said": line or frames[-1].line,
             "asserted": isinstance(error, AssertionError) and own,
         }
         break
@@ -47,23 +54,24 @@ class Trial:
 
     Attributes:
         seed: The first seed of decoys with which it fails; None if it passes with all of them.
-        error: What it raises then.
+        error: What it raises then, with the line where that has no text.
+        said: The text of it, or of the line.
         asserted: By an assertion of its own.
         broken: Why it did not run at all, ``""`` if it did.
     """
 
     seed: int | None = None
     error: str = ""
+    said: str = ""
     asserted: bool = False
     broken: str = ""
 
 
-def attempt(text: str, function: str, environment: Mapping[str, str], folder: Path) -> Trial:
+def attempt(text: str, environment: Mapping[str, str], folder: Path) -> Trial:
     """Run a test once.
 
     Args:
         text: The file.
-        function: Its test function.
         environment: Of the process; it must find the user's modules.
         folder: Where the file will lie.
     """
@@ -72,7 +80,7 @@ def attempt(text: str, function: str, environment: Mapping[str, str], folder: Pa
         path.write_text(text.replace("os.path.dirname(__file__)", repr(str(folder))), encoding="utf-8")
         try:
             done = subprocess.run(
-                [sys.executable, "-c", _DRIVER, str(path), function, str(SEEDS)],
+                [sys.executable, "-c", _DRIVER, str(path), str(SEEDS)],
                 capture_output=True,
                 text=True,
                 timeout=TIMEOUT_S,

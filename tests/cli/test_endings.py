@@ -50,6 +50,14 @@ def test_an_exit_handler_of_a_target_does_not_choose_the_exit_code(tmp_path: Pat
     assert run(tmp_path, *KCHECK, "fuzz", "--max-examples", "5").returncode == 1
 
 
+def test_ctrl_c_before_the_command_line_is_there_leaves_no_traceback(tmp_path: Path) -> None:
+    """As if it came while click is imported."""
+    (tmp_path / "click.py").write_text("import os, signal\n\nos.kill(os.getpid(), signal.SIGINT)\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([*KCHECK, "list"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
 def test_ctrl_c_during_an_import_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "kcheck_slow.py").write_text("import time\nprint('here', flush=True)\ntime.sleep(60)\n")
     process = subprocess.Popen([*KCHECK, "fuzz"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -15,14 +15,14 @@ from kcheck.emit.verify import Trial
 
 _SERVER = """
 import os, sys
-os.environ["TRITON_INTERPRET"] = "1"  # as every emitted test does first
+os.environ["TRITON_INTERPRET"] = "1"  # as every emitted test does first, run as a program
 import torch, triton
 driver = sys.argv[1]
 for line in sys.stdin:
-    path, function, folder = line.split()
+    path, folder = line.split()
     pid = os.fork()
     if not pid:
-        sys.argv[1:] = [path, function, "4"]
+        sys.argv[1:] = [path, "4"]
         sys.path[:0] = [folder]
         exec(driver)
         sys.stdout.flush()
@@ -30,7 +30,7 @@ for line in sys.stdin:
     if os.waitpid(pid, 0)[1]:
         print("died", flush=True)
 """
-Attempt = Callable[[str, str, Mapping[str, str], Path], Trial]
+Attempt = Callable[[str, Mapping[str, str], Path], Trial]
 
 
 @pytest.fixture(scope="session")
@@ -47,12 +47,12 @@ def quick(server: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.Mon
     """Trials take some 0.1 s."""
     count = iter(range(99))
 
-    def attempt(text: str, function: str, environment: Mapping[str, str], folder: Path) -> Trial:
+    def attempt(text: str, environment: Mapping[str, str], folder: Path) -> Trial:
         path = tmp_path / f"emitted_{next(count)}.py"
         path.write_text(text.replace("os.path.dirname(__file__)", repr(str(folder))))
         assert server.stdin is not None
         assert server.stdout is not None
-        server.stdin.write(f"{path} {function} {folder}\n")
+        server.stdin.write(f"{path} {folder}\n")
         server.stdin.flush()
         return Trial(**json.loads(server.stdout.readline()))
 

@@ -173,3 +173,23 @@ def clash_wrong(x):
 @clash
 def clash_fixed(x):
     triple(x, x.stride(0))
+
+
+@in_place
+def asks_for_gpu_wrong(x):
+    assert x.is_cuda
+    negate_kernel[(1,)](x, x.shape[0], 1, LANES=32)
+
+
+@in_place
+def asks_for_gpu_fixed(x):
+    assert x.is_cuda
+    negate_kernel[(1,)](x, x.shape[0], x.stride(0), LANES=32)
+
+
+@in_place
+def raises_wrong(x):
+    assert x.is_cuda
+    negate_kernel[(1,)](x, x.shape[0], x.stride(0), LANES=32)
+    if not x.is_contiguous():
+        raise IndexError("out of range")

@@ -20,7 +20,8 @@ from kcheck.engine import Campaign, Settings
 from kcheck.errors import CouldNotCheck, UsageError
 from kcheck.events import Discovery, RunDone
 from kcheck.findings import Finding, Kind, Severity
-from kcheck.store import SavedCase, Store
+from kcheck.saved_case import SavedCase
+from kcheck.store import Store
 
 HERE = Path(__file__).parent
 KERNELS = HERE.parent / "kernels"
@@ -59,6 +60,14 @@ def ruff(path: Path) -> None:
         ruffed = [sys.executable, "-m", "ruff", command[0], "--isolated", *command[1:], str(path)]
         done = subprocess.run(ruffed, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def passes(path: Path) -> bool:
+    """Run an emitted test as a program, as it runs itself under pytest."""
+    command = [sys.executable, str(path)]
+    done = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=False)
+    assert done.stdout == "passed\n" if not done.returncode else "AssertionError" in done.stderr, done.stderr
+    return not done.returncode
 
 
 def pytest_run(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
@@ -101,9 +110,54 @@ def test_it_fails_before_the_fix_and_passes_after(
     assert {"values": "Tensor-likes are not"}.get(says, says) in told
     emitted(discovery, fixed, client, after)
     assert "passes here" in capsys.readouterr().err
-    assert imports(text) <= {"os", "torch", "triton", "__future__"}
+    assert imports(text) <= {"os", "subprocess", "sys", "torch", "triton", "__future__"}
     ruff(before)
     ruff(after)
+
+
+@pytest.mark.usefixtures("quick")
+def test_one_pytest_run_has_targets_and_emitted_tests_in_either_order(client: Client, tmp_path: Path) -> None:
+    discovery = found(f"{OWN}::nested_wrong", client, tmp_path)
+    (tmp_path / "mine.py").write_text(OWN.read_text())
+    (tmp_path / "helpers_needing_kcheck.py").write_text((HERE / "helpers_needing_kcheck.py").read_text())
+    emitted(discovery, f"{OWN}::nested_wrong", client, tmp_path / "test_a_wrong.py")
+    emitted(discovery, f"{OWN}::nested_fixed", client, tmp_path / "test_z_fixed.py")
+    for name in ("wrong", "fixed"):
+        (tmp_path / f"kcheck_{name}.py").write_text(f"from mine import nested_{name}\n\nmine = nested_{name}\n")
+    names = ["test_a_wrong.py", "kcheck_wrong.py", "kcheck_fixed.py", "test_z_fixed.py"]
+    options = ["-p", "kcheck.pytest_plugin", "--kcheck-max-examples=5", "--kcheck-seed=1", "--kcheck-backend=interpret"]
+    done = pytest_run(tmp_path, *names, *options)
+    failed = re.findall(r"^FAILED (\w+)", done.stdout, re.MULTILINE)
+    assert failed == ["test_a_wrong", "kcheck_wrong"], done.stdout + done.stderr
+    assert "2 failed, 2 passed" in done.stdout
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_asks_for_a_gpu_is_written_and_said_not_to_have_been_tried(client: Client, tmp_path: Path) -> None:
+    discovery = found(f"{OWN}::asks_for_gpu_wrong", client, tmp_path)
+    for name in ("asks_for_gpu_wrong", "asks_for_gpu_fixed"):
+        path = tmp_path / f"test_{name}.py"
+        with pytest.raises(
+            CouldNotCheck, match=r"was written, but could not be tried.*: assert x\.is_cuda\)"
+        ) as raised:
+            emitted(discovery, f"{OWN}::{name}", client, path)
+        assert "run it on a machine with a GPU; elsewhere it is skipped" in str(raised.value)
+        assert "has not been tried on one" in path.read_text()
+        assert imports(path.read_text()) <= {"pytest", "torch", "triton", "__future__"}
+        ruff(path)
+    assert "2 skipped" in pytest_run(tmp_path).stdout
+    with pytest.raises(CouldNotCheck):
+        emitted(discovery, f"{OWN}::asks_for_gpu_wrong", client, tmp_path / "script.py", "script")
+    script = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=False)
+    assert (script.returncode, script.stderr) == (1, "this needs a GPU\n")
+
+
+@pytest.mark.usefixtures("quick")
+def test_another_exception_than_the_finding_s_is_not_taken_for_it(client: Client, tmp_path: Path) -> None:
+    discovery = found(f"{OWN}::raises_wrong", client, tmp_path)
+    assert discovery.finding.kind is Kind.TARGET_ERROR
+    with pytest.raises(CouldNotCheck, match="could not be tried"):
+        emitted(discovery, f"{OWN}::raises_wrong", client, tmp_path / "test_x.py")
 
 
 def test_the_founding_bug_by_pytest_itself_before_and_after(client: Client, tmp_path: Path) -> None:
@@ -127,11 +181,11 @@ def test_the_kernel_of_the_readme_with_the_fix_made_in_the_emitted_file(client: 
     spec = f"{target}::doubled"
     path = tmp_path / "test_scale.py"
     text = emitted(found(spec, client, tmp_path), spec, client, path)
-    assert pytest_run(tmp_path, "test_scale.py").returncode == 1
+    assert not passes(path)
     fixed = re.sub(r"(out, x, columns, )columns(, x\.stride\(1\))", r"\1x.stride(0)\2", text)
     assert fixed != text
     path.write_text(fixed)
-    assert pytest_run(tmp_path, "test_scale.py").returncode == 0
+    assert passes(path)
 
 
 @pytest.mark.usefixtures("quick")
@@ -139,14 +193,8 @@ def test_a_script_runs_by_itself(client: Client, tmp_path: Path) -> None:
     discovery = found(f"{OWN}::in_place_wrong", client, tmp_path)
     emitted(discovery, f"{OWN}::in_place_wrong", client, tmp_path / "before.py", "script")
     emitted(discovery, f"{OWN}::in_place_fixed", client, tmp_path / "after.py", "script")
-    before, after = (
-        subprocess.run([sys.executable, f"{name}.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-        for name in ("before", "after")
-    )
-    assert before.returncode == 1
-    assert "AssertionError" in before.stderr
-    assert after.returncode == 0
-    assert after.stdout == "passed\n"
+    assert not passes(tmp_path / "before.py")
+    assert passes(tmp_path / "after.py")
 
 
 @pytest.mark.usefixtures("quick")
@@ -175,10 +223,10 @@ def test_what_needs_no_kcheck_is_imported_so_that_a_fix_there_counts(client: Cli
     text = emitted(found(spec, client, tmp_path), spec, client, tmp_path / "test_twice.py")
     assert "from mylib.ops import twice\n" in text
     assert "twice_kernel" not in text.partition('"""\n\nimport os')[2]
-    assert pytest_run(tmp_path, "test_twice.py").returncode == 1
+    assert not passes(tmp_path / "test_twice.py")
     ops = package / "ops.py"
     ops.write_text(ops.read_text().replace("x.shape[0], 1,", "x.shape[0], x.stride(0),"))
-    assert pytest_run(tmp_path, "test_twice.py").returncode == 0
+    assert passes(tmp_path / "test_twice.py")
 
 
 @pytest.mark.usefixtures("quick")
@@ -190,8 +238,8 @@ def test_what_cannot_be_copied_is_imported_with_kcheck_and_says_so(client: Clien
     assert reason in text.replace("\n#", "")
     assert "from emitted_kernels import made_wrong" in text
     emitted(discovery, fixed, client, tmp_path / "test_after.py")
-    done = pytest_run(tmp_path, "test_before.py", "test_after.py")
-    assert "1 failed, 1 passed" in done.stdout, done.stdout
+    assert not passes(tmp_path / "test_before.py")
+    assert passes(tmp_path / "test_after.py")
     ruff(tmp_path / "test_before.py")
 
 

@@ -183,14 +183,16 @@ def test_a_skip_needs_the_users_word_and_a_file_is_imported_once(tmp_path: Path)
         "import os\nwith open('imports', 'a') as file:\n    print(os.getpid(), file=file)\n"
         + (KERNELS / "doubling.py").read_text()
     )
+    (tmp_path / ".kcheck").touch()  # as if nothing could be written there
     nodes = ("kcheck_counted.py::fixed", "kcheck_counted.py::unlaunched")
-    done = run_in(tmp_path)(*QUICK, *nodes, "--kcheck-allow-skip", "-rs")
+    done = run_in(tmp_path)(*QUICK, *nodes, "--kcheck-allow-skip", "-rs", "--kcheck-dir=elsewhere")
     assert done.returncode == 0, done.stdout
     assert "1 passed, 1 skipped" in done.stdout
     assert re.search(r"SKIPPED \[1\] kcheck_counted.py:\d+: unlaunched could not be checked", done.stdout)
     processes = (tmp_path / "imports").read_text().split()
     assert len(processes) == len(set(processes)) == 2  # pytest, and the process that workers are forked from
-    assert not list((tmp_path / ".kcheck").glob("running*"))
+    assert (tmp_path / "elsewhere" / "findings").is_dir()
+    assert not list((tmp_path / "elsewhere").glob("running*"))
 
 
 def test_xdist_gives_each_worker_its_own(tmp_path: Path) -> None:

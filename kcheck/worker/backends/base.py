@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
 from kcheck.findings import Kind
 
+if TYPE_CHECKING:
+    from kcheck.worker.backends.hazard import FalseHint, Hazard
+
 AccessKind = Literal["read", "write", "atomic"]
 ProgramOrder = Literal["forward", "reverse", "shuffled"]
-HintName = Literal["multiple_of", "max_contiguous", "max_constancy"]
 
 
 class Place(enum.Enum):
@@ -112,102 +112,6 @@ class Fault:
     offsets: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One of the accesses that make a hazard.
-
-    Attributes:
-        access: What the kernel did.
-        frame: The line of it.
-        occurrence: 0 for the first line in this function with this text, 1 for the second, and so on.
-        program: ``program_id``.
-    """
-
-    access: AccessKind
-    frame: Frame
-    occurrence: int
-    program: tuple[int, int, int]
-
-
-@dataclass(slots=True, eq=False)
-class Hazard:
-    """A distinct fault of accesses that are each inside their view.
-
-    Attributes:
-        kind: Race, uninitialized read, scatter conflict or offset overflow.
-        kernel: Name of the launched kernel.
-        sides: The accesses: two for a race, else one.
-        argument: Name of the region that the pointer came from, or of the kernel's parameter if `scratch`.
-        parameter: The kernel's own parameter that the pointer came in.
-        scratch: The pointer came from a tensor that the target made itself.
-        index: Logical index of the first element in the argument's view.
-        offsets: Distance in bytes from the first element of the view to the elements concerned: the lowest ones, so
-            that runs in different order have the same. int64, sorted.
-        lanes: How many lanes, over the whole run.
-        programs: In how many programs.
-        chain: Frames from the kernel's own line down to the last access.
-        storage: Address of the memory.
-        changed: Races and scatter conflicts: some lane writes another value than is there. None: not known.
-        cause: Offset overflows: the line whose arithmetic wrapped.
-        exact: Offset overflows: the offset in bytes that arithmetic without wrapping gives, from the first element.
-    """
-
-    kind: Kind
-    kernel: str
-    sides: tuple[Side, ...]
-    argument: str
-    parameter: str
-    scratch: bool
-    index: tuple[int, ...]
-    offsets: npt.NDArray[np.int64]
-    lanes: int
-    programs: int
-    chain: tuple[Frame, ...]
-    storage: int
-    changed: bool | None = None
-    cause: Frame | None = None
-    exact: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class FalseHint:
-    """A distinct hint to the compiler that is not true.
-
-    Attributes:
-        name: Which of Triton's hints.
-        kernel: Name of the launched kernel.
-        frame: The line that gives it.
-        occurrence: 0 for the first line in this function with this text, 1 for the second, and so on.
-        chain: Frames from the kernel's own line down to `frame`.
-        parameter: The kernel's parameter that the hint is about; ``""`` if it is about a value made of others.
-        argument: Of a pointer: name of the region that it came from, or of the kernel's parameter.
-        axis: The first axis along which it is false.
-        size: What it says of that axis.
-        lane: Place of the first value that is refused, ``()`` of a scalar.
-        value: That value; of a pointer its distance in bytes from where the tensor's memory begins.
-        wanted: What would do in its place.
-        program: ``program_id`` there.
-        lanes: How many values, over the whole run.
-        programs: In how many programs.
-    """
-
-    name: HintName
-    kernel: str
-    frame: Frame
-    occurrence: int
-    chain: tuple[Frame, ...]
-    parameter: str
-    argument: str
-    axis: int
-    size: int
-    lane: tuple[int, ...]
-    value: int
-    wanted: int
-    program: tuple[int, int, int]
-    lanes: int = 0
-    programs: int = 0
-
-
 @dataclass(slots=True)
 class Launch:
     """One kernel launch.
@@ -258,6 +162,8 @@ class Watch:
         undefined: Lines of loads some of whose lanes were masked off and got no ``other``.
         sequential: Why programs of a kernel ran one after the other although they might have run together: the feature,
             by kernel.
+        suspected: Some access may have been invalid, and it is not known which: a run under conditions that are `exact`
+            says.
         paths: By ``(file, line)`` of a traced access: the bytes that it touched in order, relative to the view's first.
     """
 
@@ -271,6 +177,7 @@ class Watch:
     hints: list[FalseHint] = field(default_factory=list)
     undefined: list[Frame] = field(default_factory=list)
     sequential: dict[str, str] = field(default_factory=dict)
+    suspected: bool = False
     paths: dict[tuple[str, int], list[int]] = field(default_factory=dict)
 
 
@@ -291,6 +198,7 @@ class Conditions:
             a write of another program: one of the values that a GPU may give them.
         hinted: A line, as ``(file, line)``, whose hints to the compiler are made true: values that refute them are
             moved, as code may behave that was compiled with them.
+        exact: Say which accesses are invalid, where the backend has a faster way to say that some may be.
     """
 
     poison: int | None = None
@@ -299,6 +207,7 @@ class Conditions:
     traced: Traced = frozenset()
     stale: tuple[str, int] | None = None
     hinted: tuple[str, int] | None = None
+    exact: bool = False
 
 
 PLAIN = Conditions()
@@ -353,10 +262,23 @@ class ContextLost(KernelStopped):
 
 
 class Backend(Protocol):
-    """Runs kernels of the target under observation."""
+    """Runs kernels of the target under observation; to be subclassed.
+
+    Attributes:
+        name: What it was asked for as.
+        device: Of the tensors.
+        all_configs: A case is judged once for each configuration of its autotuned kernels.
+        config: Which of these runs.
+    """
 
     name: str
     device: str
+    all_configs: bool = False
+    config: int = 0
+
+    def surroundings(self) -> AbstractContextManager[None]:
+        """Where an oracle runs: it sees the same device as the target."""
+        return nullcontext()
 
     def watch(
         self,

@@ -1,4 +1,4 @@
-"""What the view check costs on a GPU: milliseconds of kernels compiled without and with it, side by side.
+"""What the view check costs on a GPU: milliseconds of kernels compiled without and with checks, side by side.
 
     python benchmarks/gpu_viewcheck.py
 
@@ -14,6 +14,7 @@ import torch
 import triton
 from viewcheck_kernels import WORKLOADS, Launch, Tensors
 
+from kcheck.backend_spec import VIEWCHECK
 from kcheck.worker.backends.base import Region, Watch
 from kcheck.worker.backends.cuda import CudaBackend
 
@@ -22,7 +23,7 @@ LAUNCHES, ROUNDS = 10, 40
 
 def graph(launch: Launch) -> torch.cuda.CUDAGraph:
     """Ten launches, captured."""
-    for _ in range(12):
+    for _ in range(30):  # more than the view check watches one by one, and than it takes for a kernel to be hot
         launch()
     torch.cuda.synchronize()
     captured = torch.cuda.CUDAGraph()
@@ -42,30 +43,33 @@ def seconds(captured: torch.cuda.CUDAGraph) -> float:
     return begin.elapsed_time(end) / 1e3
 
 
-def compared(tensors: Tensors, launch: Launch) -> tuple[float, float, Watch]:
-    """Seconds a launch without and with the check, and what the check saw."""
+def compared(tensors: Tensors, launch: Launch) -> tuple[list[float], list[Watch]]:
+    """Seconds a launch: plain, with the view check, with races and unwritten reads too; and what the checks saw."""
     regions = [Region(name, tensor, True) for name, tensor in tensors.items()]
     spans = [(tensor.data_ptr(), tensor.nbytes) for tensor in tensors.values()]
     plain = graph(launch)
-    backend = CudaBackend(view_check=True)
-    with backend.watch(regions, spans=spans) as watch:
-        checked = graph(launch)
-        times = [(seconds(plain), seconds(checked)) for _ in range(ROUNDS)]
-    without, with_check = (statistics.median(column) / LAUNCHES for column in zip(*times, strict=True))
-    return without, with_check, watch
+    medians, watches = [], []
+    for name in ("cuda", VIEWCHECK):
+        with CudaBackend(name, view_check=True).watch(regions, spans=spans) as watch:
+            checked = graph(launch)
+            times = [(seconds(plain), seconds(checked)) for _ in range(ROUNDS)]
+        medians.append([statistics.median(column) / LAUNCHES for column in zip(*times, strict=True)])
+        watches.append(watch)
+    return [medians[0][0], medians[0][1], medians[1][1]], watches
 
 
 def main() -> None:
     versions = f"torch {torch.__version__}, triton {triton.__version__}"
     print(f"{datetime.date.today()}, {torch.cuda.get_device_name()}, {versions}")
-    print(f"{'':32} {'plain ms':>9} {'checked':>9} {'ratio':>6}")
+    print(f"{'':32} {'plain ms':>9} {'checked':>9} {'ratio':>6} {'races too':>10} {'ratio':>6}")
     for name, make in WORKLOADS.items():
         torch.manual_seed(0)
-        without, with_check, watch = compared(*make())
-        trouble = [f"{fault.access} of {fault.argument}" for fault in watch.faults] + watch.gaps
-        print(
-            f"{name:32} {1e3 * without:9.4f} {1e3 * with_check:9.4f} {with_check / without:6.2f}", *trouble, flush=True
-        )
+        (plain, checked, state), watches = compared(*make())
+        trouble = [f"{fault.access} of {fault.argument}" for watch in watches for fault in watch.faults]
+        trouble += [f"{hazard.kind.value} of {hazard.argument}" for watch in watches for hazard in watch.hazards]
+        trouble += ["lanes are suspected" for watch in watches if watch.suspected]
+        ratios = f"{1e3 * checked:9.4f} {checked / plain:6.2f} {1e3 * state:10.4f} {state / plain:6.2f}"
+        print(f"{name:32} {1e3 * plain:9.4f} {ratios}", *dict.fromkeys(trouble), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kcheck.errors import UsageError
 from kcheck.gpus import DEFAULT, gpu_named
 
-VIEWCHECK = "viewcheck"  # interpret as a tool of kcheck sanitize: with wild values, of large grids a part
+VIEWCHECK = "viewcheck"  # a tool of kcheck sanitize: with wild values; on the CPU, of large grids a part
 ENGINES = ("auto", "batched", "sequential")
 DEFAULT_ENGINE = "auto"
 _PRETEND, _ALL_CONFIGS, _ENGINE, _CHECKED, _ON_GPU = "pretend=", "all-configs", "engine=", "checked", "on-gpu"
@@ -39,7 +39,7 @@ class BackendSpec:
     def __post_init__(self) -> None:
         if self.pretend:
             gpu_named(self.pretend)
-        on_cpu = [option for option in self.options if option != "--viewcheck"]
+        on_cpu = [option for option in self.options if option not in ("--viewcheck", "--backend", "cuda")]
         if (self.name == "cuda" or self.on_gpu) and on_cpu:
             raise UsageError(f"{on_cpu[0]} is for the CPU; the backend is cuda (say --backend interpret)")
         if self.checked and self.name in ("interpret", VIEWCHECK):
@@ -78,5 +78,5 @@ class BackendSpec:
         """Options of the command line that give the same."""
         pretend = ("--pretend", self.pretend) if self.pretend not in ("", DEFAULT) else ()
         engine = ("--engine", self.engine) if self.engine not in ("", DEFAULT_ENGINE) else ()
-        checked = ("--viewcheck",) if self.checked else ()
+        checked = ("--viewcheck",) if self.checked else ("--backend", "cuda") if self.on_gpu else ()
         return (*pretend, *(("--all-configs",) if self.all_configs else ()), *engine, *checked)

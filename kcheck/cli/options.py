@@ -35,6 +35,13 @@ directory: Decorator = click.option(
 )
 
 
+database: Decorator = click.option(
+    "--database",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of examples that runs, and machines, share; in --dir if not given.",
+)
+
+
 def _case_timeout(default: float = 20.0, help_text: str = "Seconds that one case may take.") -> Decorator:
     return click.option(
         "--case-timeout", type=click.FloatRange(min=0.1), default=default, show_default=True, help=help_text
@@ -54,6 +61,7 @@ class CaseOptions:
         plan: What is pinned.
         sweep: Also run the sweep's cases.
         case_timeout: Seconds that one case may take.
+        is_seed_drawn: Nobody asked for this seed.
     """
 
     max_examples: int
@@ -61,6 +69,7 @@ class CaseOptions:
     plan: Plan
     sweep: bool
     case_timeout: float
+    is_seed_drawn: bool = False
 
 
 def cases(
@@ -81,7 +90,7 @@ def cases(
 
     def gather(sets: Sequence[str], layouts: Sequence[str], seed: int | None, **rest: Any) -> CaseOptions:
         drawn = random.SystemRandom().getrandbits(32) if seed is None else seed
-        return CaseOptions(seed=drawn, plan=read_plan(sets, layouts), **rest)
+        return CaseOptions(seed=drawn, plan=read_plan(sets, layouts), is_seed_drawn=seed is None, **rest)
 
     return group(
         "cases",
@@ -108,13 +117,11 @@ def cases(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How long a run takes, when it fails, and where it is told.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgingOptions:
+    """When a run fails, and where it is told.
 
     Attributes:
-        max_time: Seconds a target.
-        total_time: Seconds for all targets.
         fail_on: Mildest severity that gives exit code 1.
         allow_skip: Targets that may be left unchecked, by name, or ``all``.
         baseline: File of known findings.
@@ -123,14 +130,67 @@ class RunOptions:
         report_dir: Folder of reports.
     """
 
-    max_time: float
-    total_time: float
     fail_on: str
     allow_skip: tuple[str, ...]
     baseline: Path | None
     write_baseline: Path | None
     reports: tuple[str, ...]
     report_dir: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions(JudgingOptions):
+    """How long a run takes, when it fails, and where it is told.
+
+    Attributes:
+        max_time: Seconds a target.
+        total_time: Seconds for all targets.
+    """
+
+    max_time: float
+    total_time: float
+
+
+_JUDGING: Mapping[str, Decorator] = {
+    "fail_on": click.option(
+        "--fail-on",
+        type=click.Choice(config.SEVERITIES),
+        default="error",
+        show_default=True,
+        help="Mildest severity that gives exit code 1.",
+    ),
+    "allow_skip": click.option(
+        "--allow-skip",
+        multiple=True,
+        metavar="TARGET",
+        help="That this target, or all, could not be checked does not fail the run; repeatable.",
+    ),
+    "baseline": click.option(
+        "--baseline",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Known findings, each with its issue: they do not fail the run, what is new or gone does.",
+    ),
+    "write_baseline": click.option(
+        "--write-baseline",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write the findings of this run to a baseline; what it lists keeps its issue.",
+    ),
+    "reports": click.option(
+        "--report",
+        "reports",
+        multiple=True,
+        metavar="FORMAT[=PATH]",
+        help="Also tell the run in this format; repeatable. Without a path the report goes to standard output.",
+    ),
+    "report_dir": click.option(
+        "--report-dir", type=click.Path(path_type=Path), help="Folder that reports are written to."
+    ),
+}
+
+
+def judging(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that `JudgingOptions` holds; the command gets them as ``judging``."""
+    return _profile({})(group("judging", JudgingOptions, **_JUDGING)(function))
 
 
 def run(*, max_time: float, time_help: str, profiles: Profiles) -> Decorator:
@@ -141,14 +201,6 @@ def run(*, max_time: float, time_help: str, profiles: Profiles) -> Decorator:
         time_help: Its help.
         profiles: Profile → option → value.
     """
-    profile: Decorator = click.option(
-        "--profile",
-        type=click.Choice(config.PROFILES),
-        is_eager=True,
-        expose_value=False,
-        callback=functools.partial(_take_defaults, profiles),
-        help="Defaults for a pull request, or for the night.",
-    )
     options = group(
         "run",
         RunOptions,
@@ -161,41 +213,21 @@ def run(*, max_time: float, time_help: str, profiles: Profiles) -> Decorator:
             default=math.inf,
             help="Seconds for all targets together, in equal shares.",
         ),
-        fail_on=click.option(
-            "--fail-on",
-            type=click.Choice(config.SEVERITIES),
-            default="error",
-            show_default=True,
-            help="Mildest severity that gives exit code 1.",
-        ),
-        allow_skip=click.option(
-            "--allow-skip",
-            multiple=True,
-            metavar="TARGET",
-            help="That this target, or all, could not be checked does not fail the run; repeatable.",
-        ),
-        baseline=click.option(
-            "--baseline",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="Known findings, each with its issue: they do not fail the run, what is new or gone does.",
-        ),
-        write_baseline=click.option(
-            "--write-baseline",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="Write the findings of this run to a baseline; what it lists keeps its issue.",
-        ),
-        reports=click.option(
-            "--report",
-            "reports",
-            multiple=True,
-            metavar="FORMAT[=PATH]",
-            help="Also tell the run in this format; repeatable. Without a path the report goes to standard output.",
-        ),
-        report_dir=click.option(
-            "--report-dir", type=click.Path(path_type=Path), help="Folder that reports are written to."
-        ),
+        **_JUDGING,
     )
+    profile = _profile(profiles)
     return lambda function: profile(options(function))
+
+
+def _profile(profiles: Profiles) -> Decorator:
+    return click.option(
+        "--profile",
+        type=click.Choice(config.PROFILES),
+        is_eager=True,
+        expose_value=False,
+        callback=functools.partial(_take_defaults, profiles),
+        help="Defaults for a pull request, or for the night.",
+    )
 
 
 def _take_defaults(profiles: Profiles, ctx: click.Context, option: click.Parameter, name: str | None) -> None:
@@ -232,8 +264,8 @@ def group(name: str, gather: Callable[..., Any], **options: Decorator) -> Decora
     return decorate
 
 
-def _backend_text(backend: str, pretend: str | None, all_configs: bool, engine: str | None) -> str:
-    return str(BackendSpec(backend, pretend or "", all_configs, engine or ""))
+def _backend_text(backend: str, pretend: str | None, all_configs: bool, engine: str | None, viewcheck: bool) -> str:
+    return str(BackendSpec(backend, pretend or "", all_configs, engine or "", checked=viewcheck))
 
 
 # The command gets what `kcheck.backend_spec` reads.
@@ -260,6 +292,11 @@ backend: Decorator = group(
         type=click.Choice(ENGINES),
         help="How the CPU runs the programs of a launch: batched, all of them together where that gives the same; "
         f"sequential; auto, batched where it pays. {DEFAULT_ENGINE} if not given.",
+    ),
+    viewcheck=click.option(
+        "--viewcheck",
+        is_flag=True,
+        help="On a GPU: compile kernels with a check of every access, so that findings name the line, as on the CPU.",
     ),
 )
 

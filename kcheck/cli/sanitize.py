@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kcheck.backend_spec import VIEWCHECK
+from kcheck.backend_spec import VIEWCHECK, BackendSpec
 from kcheck.cli import completion, display, options
-from kcheck.cli.fuzz import check_layouts, search
+from kcheck.cli.fuzz import run_search
 from kcheck.cli.known import check_writable, known_findings, write_baseline
+from kcheck.cli.search import Search
 from kcheck.cli.verdict import allowing, check_skips, exit_code
 from kcheck.errors import CouldNotCheck, UsageError
 from kcheck.store import Store
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from kcheck.protocol import Judgement
     from kcheck.sanitizer.campaign import Subject
     from kcheck.sanitizer.launch import Setup
-    from kcheck.store import SavedCase
+    from kcheck.saved_case import SavedCase
 
 BACKEND = "cuda"
 PROFILES = {
@@ -36,8 +37,15 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 @click.option(
     "--tool",
     type=click.Choice([VIEWCHECK, *TOOLS, "all"]),
-    help="viewcheck: kcheck's own, on the CPU. The others, and all of those, are compute-sanitizer's. Default: "
-    "memcheck on a machine with an NVIDIA GPU, else viewcheck.",
+    help="viewcheck: kcheck's own. The others, and all of those, are compute-sanitizer's. Default: memcheck on a "
+    "machine with an NVIDIA GPU, else viewcheck.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["auto", "interpret", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where viewcheck runs kernels: auto is a GPU, compiled with the checks, where there is one, else the CPU.",
 )
 @options.cases(
     max_examples=10,
@@ -52,13 +60,14 @@ TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 def command(
     targets: tuple[str, ...],
     tool: str | None,
+    backend: str,
     cases: options.CaseOptions,
     run: options.RunOptions,
     leaks: bool,
     console: display.ConsoleOptions,
     directory: Path,
 ) -> int:
-    """Run TARGETS under a sanitizer: kcheck's view check on the CPU, or compute-sanitizer on a GPU.
+    """Run TARGETS under a sanitizer: kcheck's view check, or NVIDIA's compute-sanitizer.
 
     The cases are those of fuzz's sweep, of saved findings, and some random ones; wild values lie around the views.
 
@@ -70,8 +79,13 @@ def command(
     if tool == VIEWCHECK:
         if leaks:
             raise UsageError("--leaks is for memcheck; the tool is viewcheck")
-        return search(targets, cases, run, console, VIEWCHECK, directory, with_saved=True)
+        on_gpu = options.chosen_backend(backend) == "cuda"
+        spec = str(BackendSpec(VIEWCHECK, on_gpu=on_gpu))
+        return run_search(Search(targets, cases, run, spec, directory, with_saved=True), console)
+    if backend == "interpret":
+        raise UsageError(f"--backend interpret is for viewcheck; {tool} is compute-sanitizer's, and needs a GPU")
     from kcheck import loader
+    from kcheck.engine import check_pins
     from kcheck.events import RunDone
     from kcheck.sanitizer.campaign import SanitizerCampaign
     from kcheck.sanitizer.tool import Tool
@@ -80,7 +94,7 @@ def command(
     setup = _setup(store, cases.case_timeout, leaks=leaks)
     with display.open_reports(run, console) as report:
         selected = loader.select(targets)
-        check_layouts(cases.plan.layouts, selected)
+        check_pins([one.target for one in selected], cases.plan)
         check_skips(run.allow_skip, selected)
         check_writable(run.write_baseline)
         tools = [Tool(name) for name in (TOOLS if tool == "all" else (tool,))]
@@ -138,8 +152,8 @@ def _setup(store: Store, case_timeout: float, *, leaks: bool) -> Setup:
     from kcheck.sanitizer.launch import Setup
     from kcheck.sanitizer.locate import locate
 
-    sanitizer = locate()
     check_gpu()
+    sanitizer = locate()
     folder = store.root / "sanitize"
     folder.mkdir(exist_ok=True)
     return Setup(sanitizer, folder, store.log, BACKEND, case_timeout, leaks)

@@ -11,7 +11,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from kcheck.worker.backends.cuda import triton_seams
-from kcheck.worker.backends.cuda.viewcheck.instrument import Instrumented, instrument
+from kcheck.worker.backends.cuda.viewcheck.instrument import Instrumented, Manner, instrument
 
 TABLE = 0x2F00_0000_0000
 
@@ -25,6 +25,7 @@ class Compiled:
         constants: Values of constexprs.
         arch: ``80`` or ``90``.
         exact: Whether the checks are.
+        state: Also look for races and reads of what nobody wrote.
         to: Last stage: ``ttir``, ``ptx`` or ``cubin``; ``""``: none.
     """
 
@@ -36,6 +37,7 @@ class Compiled:
         *,
         arch: int = 90,
         exact: bool = False,
+        state: bool = False,
         to: str = "ptx",
     ) -> None:
         target = GPUTarget("cuda", arch, 32)
@@ -57,7 +59,7 @@ class Compiled:
         except TypeError:  # before Triton 3.5
             module = source.make_ir(*arguments)
         self.plain = triton_seams.inlined(module)
-        self.checked: Instrumented = instrument(self.plain, TABLE, exact=exact)
+        self.checked: Instrumented = instrument(self.plain, TABLE, Manner(exact, state))
         module = triton_seams.parsed(self.checked.text, context)
         stages: dict[str, Any] = {}
         try:

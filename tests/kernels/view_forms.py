@@ -1,7 +1,7 @@
-"""One bug in many forms: rows of a matrix are copied, its row stride taken for its width; ``*_right`` passes the stride.
+"""One bug in many forms: rows of a matrix are copied with its width for its row stride; ``*_right`` passes the stride.
 
-What differs is how the kernel gets at memory: by scalars, tiles, an alias, helpers, pointers that a loop moves or a branch
-chooses, addresses in memory, descriptors, atomics.
+What differs is how the kernel gets at memory: by scalars, tiles, an alias, helpers, pointers that a loop moves or a
+branch chooses, addresses in memory, descriptors, atomics.
 """
 
 # mypy: ignore-errors
@@ -170,10 +170,15 @@ def oracle(x):
     return x.clone()
 
 
+def oracle_of_both(x):
+    return x.clone(), x.clone()
+
+
 @st.composite
-def cases(draw):
+def cases(draw, inout=()):
     rows, columns = draw(ks.dims("rows", max_value=8)), draw(ks.dims("columns", max_value=TILE))
-    return kcheck.Case(x=draw(ks.tensors((rows, columns), "float32", kinds=ks.CONTIGUOUS_LAST)))
+    kinds = ks.CONTIGUOUS_LAST.without("expanded") if inout else ks.CONTIGUOUS_LAST
+    return kcheck.Case(x=draw(ks.tensors((rows, columns), "float32", kinds=kinds)))
 
 
 def launch(kernel, x, row_stride):
@@ -191,7 +196,9 @@ def made(form, kernel, right):
     inout = ["x"] if kernel is atomic_kernel else []
     name = f"{form}_{'right' if right else 'wrong'}"
 
-    @kcheck.target(cases=cases(), oracle=oracle, kernels=[kernel], inout=inout, name=name)
+    @kcheck.target(
+        cases=cases(inout), oracle=oracle_of_both if inout else oracle, kernels=[kernel], inout=inout, name=name
+    )
     def copied(x):
         return launch(kernel, x, x.stride(0) if right else x.shape[1])
 

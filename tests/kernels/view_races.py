@@ -162,8 +162,8 @@ def total_right(x):
 
 
 def last_program(x, sem):
-    out, count = torch.empty(1, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
-    parts = torch.empty(x.shape[0], dtype=torch.int32)
+    out, count = torch.empty(1, dtype=torch.int32, device=x.device), torch.zeros(1, dtype=torch.int32, device=x.device)
+    parts = torch.empty(x.shape[0], dtype=torch.int32, device=x.device)
     width = triton.next_power_of_2(x.shape[0])
     last_program_kernel[(x.shape[0],)](out, parts, count, x, x.stride(0), SEM=sem, WIDTH=width)
     return out
@@ -182,13 +182,13 @@ def last_program_right(x):
 
 @kcheck.target(cases=vectors(), oracle=summed, kernels=[locked_kernel])
 def locked(x):
-    out, lock = torch.zeros(1, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+    out, lock = torch.zeros(1, dtype=torch.int32, device=x.device), torch.zeros(1, dtype=torch.int32, device=x.device)
     locked_kernel[(x.shape[0],)](out, lock, x, x.stride(0))
     return out
 
 
 def flag(x, guarded):
-    out = torch.zeros(1, dtype=torch.int32)
+    out = torch.zeros(1, dtype=torch.int32, device=x.device)
     flag_kernel[(x.shape[0],)](out, x, x.stride(0), GUARDED=guarded)
     return out
 

@@ -88,7 +88,7 @@ def vectors(draw):
 
 
 def through_scratch(x, kernel, good):
-    out, parts = torch.empty(1), torch.empty(16)
+    out, parts = torch.empty(1, device=x.device), torch.empty(16, device=x.device)
     kernel[(1,)](out, parts, x, x.shape[0], x.stride(0), good, TILE=16)
     return out
 
@@ -124,7 +124,7 @@ def matrices(draw):
 
 
 def row_max(x, filled):
-    out = torch.empty(x.shape[0])
+    out = torch.empty(x.shape[0], device=x.device)
     row_max_kernel[(x.shape[0],)](out, x, x.shape[1], *x.stride(), FILLED=filled, TILE=16)
     return out
 
@@ -146,7 +146,7 @@ def far_rows(draw):
 
 
 def rows(x, wide):
-    out = torch.empty(x.shape)
+    out = torch.empty(x.shape, device=x.device)
     rows_kernel[(x.shape[0],)](out, x, x.shape[1], *x.stride(), WIDE=wide, TILE=16)
     return out
 
@@ -192,7 +192,7 @@ def picked(ids, pool):
 
 
 def pick(ids, pool, guarded):
-    out = torch.empty(ids.shape[0], pool.shape[1])
+    out = torch.empty(ids.shape[0], pool.shape[1], device=ids.device)
     clamped_rows_kernel[ids.shape](out, ids, pool, pool.stride(0), pool.shape[1], GUARDED=guarded, TILE=16)
     return out
 

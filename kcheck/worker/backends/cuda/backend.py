@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from kcheck.backend_spec import VIEWCHECK
 from kcheck.errors import CouldNotCheck
 from kcheck.findings import Kind
 from kcheck.origin import is_user_code
@@ -68,7 +69,7 @@ class CudaBackend(Backend):
         triton_seams.check()
         self.name = name
         self._compiles = CompileLog()
-        self._view_check = ViewCheck() if view_check else None
+        self._view_check = ViewCheck(state=name == VIEWCHECK) if view_check else None
 
     @contextmanager
     def watch(
@@ -97,15 +98,16 @@ class CudaBackend(Backend):
             launch = Launch(self.__name__, (0, 0, 0), 0, frame)
             watch.launches.append(launch)
             try:
-                compiled = partial(plain_run, self, *args, grid=grid, warmup=True, **kwargs)
-                with check.launch(self, (*args, *kwargs.values()), compiled) if check else nullcontext():
-                    return plain_run(self, *args, grid=_noting(grid, launch), warmup=warmup, **kwargs)
+                if check is None:
+                    return plain_run(self, *args, grid=_noting(grid, launch), warmup=False, **kwargs)
+                checked = partial(plain_run, self, *args, grid=_noting(grid, launch), **kwargs)
+                return check.launch(self, (*args, *kwargs.values()), checked)
             except compile_errors as error:
                 raise CompileFailed(f"kernel {launch.kernel} does not compile: {_first_line(error)}", frame) from error
 
         checking: AbstractContextManager[Launches | None] = nullcontext()
         if self._view_check is not None:
-            checking = self._view_check.watch(watch, regions, spans, exact=conditions.exact)
+            checking = self._view_check.watch(watch, regions, spans, conditions)
         try:
             with checking as check:
                 jit_function.run, knobs.listener = run, self._compiles

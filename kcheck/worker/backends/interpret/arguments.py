@@ -98,7 +98,7 @@ class Argument:
         parameter: The kernel's parameter.
         tensor: What the wrapper passed.
         views: What may be touched.
-        writable: Which of `views` may be written.
+        writable: Which of `views` may be written; kept as `may_write`.
         shown: The view whose indices name a stray access.
         backing: The storage.
 
@@ -119,6 +119,7 @@ class Argument:
         self.views = tuple(views)
         self.shown = shown
         self.backing = backing
+        self.may_write = tuple(writable)
         self.writable = all(writable)
         self._writable_views = [view for view, allowed in zip(views, writable, strict=True) if allowed]
         high = self.tag << TAG_SHIFT

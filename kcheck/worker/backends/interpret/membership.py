@@ -58,6 +58,14 @@ class View:
         itemsize: Size of an element, bytes.
         shape: Elements along each dimension.
         stride: Distance between neighbours along each dimension, elements; never negative.
+
+    Attributes:
+        outer: ``(step, count)`` of the dimensions that are left when those that continue each other are one, by falling
+            step; bytes.
+        run: Bytes of the innermost dense run.
+        extent: Bytes from the first to the end of the last element.
+        is_nested: Each step clears everything inside it: an offset has one decomposition.
+        is_dense: The view has no gaps.
     """
 
     def __init__(self, address: int, itemsize: int, shape: Sequence[int], stride: Sequence[int]) -> None:
@@ -65,12 +73,12 @@ class View:
         self.itemsize = itemsize
         self.shape = tuple(shape)
         self.stride = tuple(stride)
-        self._outer, self._run = _merge_dimensions(itemsize, self.shape, self.stride)
+        self.outer, self.run = _merge_dimensions(itemsize, self.shape, self.stride)
         empty = 0 in self.shape
-        self.extent = 0 if empty else sum(step * (count - 1) for step, count in self._outer) + self._run
-        self._nested = _is_nested(self._outer, self._run)
-        self._steps = [(U64(step), U64(count)) for step, count in self._outer]
-        self._whole = not self._outer
+        self.extent = 0 if empty else sum(step * (count - 1) for step, count in self.outer) + self.run
+        self.is_nested = _is_nested(self.outer, self.run)
+        self._steps = [(U64(step), U64(count)) for step, count in self.outer]
+        self.is_dense = not self.outer
 
     def outside(self, offsets: Addresses, width: int) -> Bools:
         """Which accesses touch a byte that is no cell of the view.
@@ -83,9 +91,9 @@ class View:
         if self.extent < width:
             return np.ones(offsets.shape, bool)
         bad: Bools = offsets > U64(self.extent - width)
-        if self._whole:
+        if self.is_dense:
             return bad
-        if not self._nested:
+        if not self.is_nested:
             return ~self._cells.contains(offsets, width)
         if len(self._steps) == 1:
             offsets = offsets % self._steps[0][0]
@@ -94,9 +102,9 @@ class View:
                 quotient = offsets // step
                 bad |= quotient >= count
                 offsets = offsets - quotient * step
-        if self._run < width:
+        if self.run < width:
             return np.ones(offsets.shape, bool)
-        bad |= offsets > U64(self._run - width)
+        bad |= offsets > U64(self.run - width)
         return bad
 
     def owns(self, address: int, width: int = 1) -> bool:
@@ -125,9 +133,9 @@ class View:
     @cached_property
     def _cells(self) -> Intervals:
         offsets = np.zeros(1, np.int64)
-        for step, count in self._outer:
+        for step, count in self.outer:
             offsets = np.unique(offsets[:, None] + np.arange(count, dtype=np.int64) * step)
-        return Intervals.of_equal_runs(offsets, self._run)
+        return Intervals.of_equal_runs(offsets, self.run)
 
     @cached_property
     def _index_order(self) -> list[int]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kcheck.worker.backends.cuda.viewcheck import exact, layout
+from kcheck.worker.backends.cuda.viewcheck import exact, layout, state
 from kcheck.worker.backends.cuda.viewcheck.bounds import Bounds, Interval, Loops
 from kcheck.worker.backends.cuda.viewcheck.code import Code, Lanes
 from kcheck.worker.backends.cuda.viewcheck.exact import Access
 from kcheck.worker.backends.cuda.viewcheck.hull import Hull
 from kcheck.worker.backends.cuda.viewcheck.linear import Linear
+from kcheck.worker.backends.cuda.viewcheck.meeting import Meeting
 from kcheck.worker.backends.cuda.viewcheck.ttir import Function, Op, UnknownText, Value
 
 _POINTERS = re.compile(r"(?:tensor<((?:\d+x)+))?!tt\.ptr<((?:!tt\.ptr<.*?>|[^<>,]+))(?:, \d+)?>>?")
@@ -102,6 +103,9 @@ class Checked:
         line: Its text.
         limits: Of the kernel.
         quick: Its bounds may be looked at before its lanes.
+        granule: Bytes of memory that are one to the check of races; 0: they are not looked for.
+        also_read: Some access reads what the kernel writes.
+        state: Look for reads of what nobody wrote.
     """
 
     function: Function
@@ -112,6 +116,9 @@ class Checked:
     line: str
     limits: Limits
     quick: bool
+    granule: int = 0
+    also_read: bool = False
+    state: bool = False
 
     def lines(self, *, every_lane: bool) -> list[str]:
         """Its lines.
@@ -133,19 +140,27 @@ class Checked:
             good = self._no_lane_bad(code, operands[0], mask, given)
             exact.suspect(code, self.limits.table, good)
             good = code.both(mask, lanes.splat(code, good, "i1"), lanes.of("i1"))
-        return self._written(code, parts[1], operands, parts[3], masked, good)
+        if self.granule and every_lane:
+            addresses = self._addresses(code, operands[0])
+            atomic = self.op.name.startswith("tt.atomic")
+            state.check_race(code, self.limits.table, self.access, addresses, good, self.granule, atomic=atomic)
+        elif self.granule:
+            meeting = Meeting(code, self.limits.table, self.function, self.access, self.granule, self.also_read)
+            meeting.check(self.op.operands[0], good)
+        pointer = operands[0]
+        self._write(code, parts[1], operands, parts[3], masked, good)
+        if self.state and every_lane and self.op.name == "tt.load" and self.element != "i1":
+            value, addresses = self.op.results[0].text, self._addresses(code, pointer)
+            state.check_written(code, self.limits.table, self.access, addresses, good, value, self.element)
+        return code.lines
 
     def _no_lane_bad(self, code: Code, pointer: str, mask: str, given: Value | None) -> str:
         """Whether no lane is bad, as int1."""
         lanes = self.access.lanes
         if self.quick:
-            linear = Linear(code, Bounds(code, self.function, self.loops, SIZES), lanes.shape)
-            found = linear.hull(self.op.operands[0], given)
-            if found is not None:
-                hull, nothing = found
-                good = self._held(code, hull, linear.conditions)
-                nothing = nothing if lanes.shape else code.negated(mask, lanes)
-                return code.binary("ori", good, nothing, "i1")
+            good = self._linear(code, mask, given)
+            if good is not None:
+                return good
             bounds = Bounds(code, self.function, self.loops, SIZES)
             if lanes.shape:
                 hull_of_lanes = Hull(code, bounds, lanes.shape, given).of_pointer(self.op.operands[0])
@@ -154,6 +169,19 @@ class Checked:
                     nothing = code.compare("sgt", hull_of_lanes.low, hull_of_lanes.high)
                     return code.binary("ori", good, nothing, "i1")
         return exact.no_lane_bad(code, self.limits.table, self.access, self._addresses(code, pointer), mask)
+
+    def _linear(self, code: Code, mask: str, given: Value | None) -> str | None:
+        """The same by the pointer's linear form; None if it has none."""
+        lanes, pointer = self.access.lanes, self.op.operands[0]
+        linear = Linear(code, Bounds(code, self.function, self.loops, SIZES), lanes.shape)
+        found = linear.hull(pointer, given)
+        if found is None:
+            return None
+        hull, nothing = found
+        good = self._held(code, hull, linear.conditions)
+        if not lanes.shape and given is not None:
+            nothing = code.negated(mask, lanes)
+        return code.binary("ori", good, nothing, "i1")
 
     def _held(self, code: Code, hull: Interval, conditions: list[str]) -> str:
         good = self.limits.hold(self.access, code, hull)
@@ -165,7 +193,7 @@ class Checked:
         lanes = self.access.lanes
         return code.value(f"tt.ptr_to_int {pointer} : {lanes.of(f'!tt.ptr<{self.element}>')} -> {lanes.of('i64')}")
 
-    def _written(self, code: Code, head: str, operands: list[str], kind: str, masked: int, good: str) -> list[str]:
+    def _write(self, code: Code, head: str, operands: list[str], kind: str, masked: int, good: str) -> None:
         """The access itself, made by the lanes that may go on."""
         lanes, name = self.access.lanes, self.op.name
         if name == "tt.atomic_cas":
@@ -180,7 +208,6 @@ class Checked:
                 operands += self._zero(code)
         before = self.line[: self.line.index(name)]
         code.put(f"{before}{head}{', '.join(operands)}{kind} loc({self.op.location or 'unknown'})")
-        return code.lines
 
     def _zero(self, code: Code) -> list[str]:
         """What lanes hold that are masked off, for a load that did not say."""

@@ -202,7 +202,7 @@ class Bounds:
     def _given(self, value: Value) -> Interval:
         """A parameter: of the kernel, or of a loop's body."""
         if value in self.function.parameters:
-            return self._scalar(value.text, self.function.types[self.function.parameters.index(value)].split(" ")[0])
+            return self._scalar(value.text, self.function.types[self.function.parameters.index(value)])
         loop, position = self.owners.get(value, (None, 0))
         if loop is None or loop.name != "scf.for":
             raise Unbounded

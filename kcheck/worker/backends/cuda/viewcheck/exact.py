@@ -45,7 +45,7 @@ def check(code: Code, table: int, access: Access, addresses: str, mask: str) -> 
     bits = access.lanes.of("i1")
     held = _held(code, table, access, addresses)
     bad = code.both(mask, code.negated(held.allowed, access.lanes), bits)
-    _record(code, table, access, held.offset, bad)
+    record(code, table, access, layout.STRAY, held.offset, bad)
     inside = held.inside
     if held.safe and not access.writes:
         inside = code.binary("ori", inside, held.safe, bits)
@@ -143,8 +143,18 @@ def _safe(code: Code, table: int, access: Access, addresses: str) -> str:
     return code.compare("ult", code.binary("subi", addresses, first, words), size, words)
 
 
-def _record(code: Code, table: int, access: Access, offset: str, bad: str) -> None:
-    """Write down lanes that are bad, if there are any."""
+def record(code: Code, table: int, access: Access, kind: int, offset: str, bad: str, mark: str | None = None) -> None:
+    """Write down lanes that are bad, if there are any.
+
+    Args:
+        code: Where to.
+        table: Address of the table.
+        access: What was checked.
+        kind: Which of the access's records.
+        offset: int64 of each lane: bytes from where the views begin.
+        bad: int1 of each lane.
+        mark: int64 of each lane: who else was there.
+    """
     lanes = access.lanes
     if lanes.shape:
         ones = code.value(f"arith.extui {bad} : {lanes.of('i1')} to {lanes.of('i32')}")
@@ -153,27 +163,35 @@ def _record(code: Code, table: int, access: Access, offset: str, bad: str) -> No
         total = code.value(f"arith.extui {count} : i32 to i64")
         most = lanes.constant(code, 2**63 - 1)
         lowest = code.reduced(code.select(bad, offset, most, lanes, "i64"), lanes, "i64", "minsi")
+        other = code.constant(0)
+        if mark is not None:
+            first = code.compare("eq", offset, lanes.splat(code, lowest), lanes.of("i64"))
+            first = code.both(first, bad, lanes.of("i1"))
+            other = code.reduced(code.select(first, mark, lanes.constant(code, 0), lanes, "i64"), lanes, "i64", "maxsi")
     else:
         code.branch(bad, ())
-        total, lowest = code.constant(1), offset
-    record = code.binary("addi", code.word(table + 8 * layout.RECORDS), code.constant(8 * access.site * layout.RECORD))
-    program = _program(code)
-    _atomic(code, "add", code.pointer(record, layout.LANES), total)
-    key = code.binary("ori", _biased(code, lowest), code.binary("shli", program, code.constant(layout.KEY_BITS)))
-    _atomic(code, "umax", code.pointer(record, layout.LOWEST), code.binary("xori", key, code.constant(-1)))
-    place = _atomic(code, "add", code.pointer(record, layout.NOTED), code.constant(1))
-    room = code.compare("ult", place, code.constant(layout.MAX_OFFSETS))
-    first = code.pointer(record, layout.OFFSETS)
-    code.put(
-        f"tt.store {code.value(f'tt.addptr {first}, {place} : {TABLE_POINTER}, i64')}, {lowest}, {room} : "
-        f"{TABLE_POINTER}"
-    )
-    word = code.binary("shrui", program, code.constant(6))
-    word = code.binary("andi", word, code.constant(layout.PROGRAM_WORDS - 1))
-    place = code.binary("addi", record, code.binary("muli", word, code.constant(8)))
-    bit = code.binary("shli", code.constant(1), code.binary("andi", program, code.constant(63)))
-    _atomic(code, "or", code.pointer(place, layout.PROGRAMS), bit)
+        total, lowest, other = code.constant(1), offset, mark or code.constant(0)
+    _write_record(code, table, access.site * layout.PER_SITE + kind, total, lowest, other)
     code.put("}")
+
+
+def _write_record(code: Code, table: int, number: int, total: str, lowest: str, other: str) -> None:
+    place = code.binary("addi", code.word(table + 8 * layout.RECORDS), code.constant(8 * number * layout.RECORD))
+    number_of_program = program(code)
+    _atomic(code, "add", code.pointer(place, layout.LANES), total)
+    high = code.binary("shli", number_of_program, code.constant(layout.KEY_BITS))
+    key = code.binary("ori", _biased(code, lowest), high)
+    _atomic(code, "umax", code.pointer(place, layout.LOWEST), code.binary("xori", key, code.constant(-1)))
+    noted = _atomic(code, "add", code.pointer(place, layout.NOTED), code.constant(1))
+    room = code.compare("ult", noted, code.constant(layout.MAX_NOTES))
+    note = code.binary("addi", place, code.binary("muli", noted, code.constant(8 * layout.NOTE)))
+    for position, value in enumerate((lowest, number_of_program, other)):
+        code.put(f"tt.store {code.pointer(note, layout.NOTES + position)}, {value}, {room} : {TABLE_POINTER}")
+    word = code.binary("shrui", number_of_program, code.constant(6))
+    word = code.binary("andi", word, code.constant(layout.PROGRAM_WORDS - 1))
+    bits = code.binary("addi", place, code.binary("muli", word, code.constant(8)))
+    bit = code.binary("shli", code.constant(1), code.binary("andi", number_of_program, code.constant(63)))
+    _atomic(code, "or", code.pointer(bits, layout.PROGRAMS), bit)
 
 
 def _biased(code: Code, offset: str) -> str:
@@ -183,7 +201,7 @@ def _biased(code: Code, offset: str) -> str:
     return code.binary("minsi", biased, code.constant(2 * layout.KEY_BIAS - 1))
 
 
-def _program(code: Code) -> str:
+def program(code: Code) -> str:
     """The number of this program: the first axis runs fastest."""
     x, y, z = (
         code.value(f"arith.extui {code.value(f'tt.get_program_id {axis} : i32')} : i32 to i64") for axis in "xyz"

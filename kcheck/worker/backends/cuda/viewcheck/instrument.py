@@ -19,7 +19,7 @@ from kcheck.worker.backends.cuda.viewcheck.bounds import Bounds, Loops, owners
 from kcheck.worker.backends.cuda.viewcheck.code import Code
 from kcheck.worker.backends.cuda.viewcheck.exact import Access
 from kcheck.worker.backends.cuda.viewcheck.origins import Origins
-from kcheck.worker.backends.cuda.viewcheck.ttir import Function, Module, Op, UnknownText, parse
+from kcheck.worker.backends.cuda.viewcheck.ttir import Function, Module, Op, UnknownText, calls, parse
 
 _KIND: dict[str, AccessKind] = {
     "tt.load": "read",
@@ -67,41 +67,61 @@ class Instrumented:
         sites: Its accesses, by number.
         parameters: How many parameters the kernel has in the IR.
         unchecked: Operations that may touch memory and are not checked.
+        granule: Bytes of memory that are one to the check of races; 0: they are not looked for.
     """
 
     text: str
     sites: tuple[Site, ...]
     parameters: int
     unchecked: tuple[str, ...]
+    granule: int
 
 
-def instrument(text: str, table: int, *, exact: bool, registers: int = 0) -> Instrumented:
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How kernels are checked.
+
+    Attributes:
+        exact: Look at every lane, and record those that are bad.
+        state: Look for races, too; if exact, also for reads of what nobody wrote.
+        registers: Most that a thread may have; 0: as many as the compiler wants.
+    """
+
+    exact: bool
+    state: bool = False
+    registers: int = 0
+
+
+def instrument(text: str, table: int, manner: Manner) -> Instrumented:
     """Put checks into a module.
 
     Args:
         text: Its IR after inlining, with locations.
         table: Address of the table.
-        exact: Whether the checks are exact.
-        registers: Most that a thread may have; 0: as many as the compiler wants.
+        manner: What to check.
 
     Raises:
         UnknownText: The IR has a form that is not known here.
     """
-    if registers:
-        text = text.replace("\nmodule {", f"\nmodule attributes {{ttg.maxnreg = {registers} : i32}} {{", 1)
-    return _Instrumenter(parse(text), table, exact).done()
+    if manner.registers:
+        text = text.replace("\nmodule {", f"\nmodule attributes {{ttg.maxnreg = {manner.registers} : i32}} {{", 1)
+    return _Instrumenter(parse(text), table, manner).done()
 
 
 class _Instrumenter:
     """Writes a module anew."""
 
-    def __init__(self, module: Module, table: int, exact: bool) -> None:
+    def __init__(self, module: Module, table: int, manner: Manner) -> None:
         self._module = module
-        self._exact = exact
+        self._exact = manner.exact
+        self._state = manner.state
         self._entry = module.entry
         if len(self._entry.parameters) > layout.MAX_SLOTS:
             raise UnknownText(f"a kernel with {len(self._entry.parameters)} parameters")
         self._origins = Origins(module)
+        self._granule, self._written = self._raced() if manner.state else (0, frozenset())
+        loads = [op for f in module.functions.values() for op in f.ops if op.name == "tt.load"]
+        self._also_read = any(self._origins.of(op.operands[0]) & self._written for op in loads)
         self._limits = Limits(table)
         self._sites: list[Site] = []
         self._lines: dict[int, list[str]] = {}
@@ -126,7 +146,22 @@ class _Instrumenter:
         entry = self._entry.op.line
         self._lines[entry] = [self._module.lines[entry], *self._limits.code.lines]
         text = "\n".join(self._text(0, len(self._module.lines))) + "\n"
-        return Instrumented(text, tuple(self._sites), len(self._entry.parameters), tuple(sorted(unchecked)))
+        return Instrumented(
+            text, tuple(self._sites), len(self._entry.parameters), tuple(sorted(unchecked)), self._granule
+        )
+
+    def _raced(self) -> tuple[int, frozenset[int]]:
+        """Bytes of a granule, 0 if races are not looked for; and the parameters that the kernel writes through."""
+        ops = [op for function in self._module.functions.values() for op in function.ops]
+        accesses = [op for op in ops if op.name in _KIND]
+        ordered = any(op.name.startswith("tt.atomic") and "relaxed" not in op.body for op in accesses)
+        if not accesses or ordered or any("isVolatile = true" in op.body for op in accesses):
+            return 0, frozenset()
+        written: frozenset[int] = frozenset()
+        for op in accesses:
+            if op.name != "tt.load":
+                written |= self._origins.of(op.operands[0])
+        return min(width_of(lanes_of(op)[1]) for op in accesses), written
 
     def _text(self, first: int, end: int) -> list[str]:
         """Lines of the module as they are to be."""
@@ -142,12 +177,25 @@ class _Instrumenter:
     def _check(self, function: Function, op: Op, loops: Loops) -> None:
         """Write an access with its check."""
         access, element = self._access(op, len(self._sites))
-        chain = tuple(places.chain(op.location, self._module.locations))
+        chain = (*self._callers(function), *places.chain(op.location, self._module.locations))
         self._sites.append(Site(_KIND[op.name], chain, access.slots, access.width))
         quick = function is self._entry and len(access.slots) == 1
         line = self._module.lines[op.line]
-        checked = Checked(function, loops, op, access, element, line, self._limits, quick)
+        one = len(access.slots) == 1 and len(self._sites) < layout.MAX_SITES
+        raced = one and (self._exact or access.slots[0] in self._written)
+        checked = Checked(
+            function, loops, op, access, element, line, self._limits, quick,
+            granule=self._granule if raced else 0, also_read=self._also_read, state=self._state and one,
+        )  # fmt: skip
         self._lines[op.line] = checked.lines(every_lane=self._exact)
+
+    def _callers(self, function: Function) -> list[places.Line]:
+        """Lines on the way to a function that was not inlined, where there is one way only."""
+        found = [call for call, callee in calls(self._module) if callee is function]
+        around = [f for f in self._module.functions.values() for op in f.ops if op in found]
+        if len(found) != 1 or around[0] is function:
+            return []
+        return [*self._callers(around[0]), *places.chain(found[0].location, self._module.locations)]
 
     def _unpipelined(self, loop: Op) -> None:
         """Have a loop run as it is written: a pipeline would make checks of turns that never come."""
@@ -159,16 +207,16 @@ class _Instrumenter:
         self._lines[loop.last] = [f"}} {{{text}}} loc({loop.location or 'unknown'})"]
 
     def _version(self, loop: Op, loops: Loops) -> None:
-        """Have a loop around ``tl.dot`` in two versions: its loads are pipelined only where nothing is checked."""
+        """Have an innermost loop in two versions: where bounds hold for all of its turns, it runs as it is written."""
         inside = [op for op in self._entry.ops if op.inside(loop)]
         accesses = [op for op in inside if op.name in _KIND]
-        if not accesses or not any(op.name.startswith("tt.dot") for op in inside):
-            return
-        if any(op.name in ("scf.for", "scf.while") for op in inside):
+        if not accesses or any(op.name in ("scf.for", "scf.while") for op in inside):
             return
         code, all_within = Code(f"kcv{loop.line}"), ""
         for op in accesses:
             access, _ = self._access(op)
+            if self._granule and self._written & set(access.slots):
+                return
             good = within(access, op, Bounds(code, self._entry, loops, SIZES, loop), self._limits)
             if good is None:
                 return

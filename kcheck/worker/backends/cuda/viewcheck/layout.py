@@ -10,13 +10,16 @@ from __future__ import annotations
 RECORDS = 0  # address of the launch's records
 SAFE_FIRST, SAFE_SIZE = 1, 2  # memory that is safe to read
 MAX_SLOTS = 64
-SLOTS, SLOT = 8, 8
+SLOTS, SLOT = 8, 16
 ELSEWHERE = MAX_SLOTS  # the slot of pointers that come from no parameter
 # Bytes, relative to the parameter's address, that lie in its view if the view is dense; 0 and 0 if it is not, or if it
 # is to be written and must not.
 READ_FIRST, READ_END, WRITE_FIRST, WRITE_END = 0, 1, 2, 3
 # All views of the parameter lie in these bytes. Where they are dense, the shadow is 0, and they may be written or not.
 ADDRESS, EXTENT, SHADOW, WRITABLE = 4, 5, 6, 7
+# Where the parameter's memory begins; an int64 for every granule of it that says who wrote it last in this launch, and
+# one for who read it; and the byte that fills it where nothing was written, + 1, or 0.
+MEMORY, WRITERS, READERS, POISON = 8, 9, 10, 11
 TABLE = SLOTS + (MAX_SLOTS + 1) * SLOT
 
 SUSPECTED = TABLE  # becomes 1 if lanes may be bad: which ones, only kernels with exact checks say
@@ -26,12 +29,14 @@ SINK = TABLE + 1  # a word that nobody reads
 # each of those that may write.
 WIDTHS = (1, 2, 4, 8)
 
-# A record of the log.
+# A record of the log: of each access one of stray lanes, one of reads of what nobody wrote, one of races.
+STRAY, UNWRITTEN, RACE = 0, 1, 2
+PER_SITE = 3
 LANES = 0  # how many
 LOWEST = 1  # the complement of the least key of a lane
-NOTED = 2  # how many of OFFSETS are asked for
-OFFSETS, MAX_OFFSETS = 3, 64  # bytes, relative to ADDRESS
-PROGRAMS, PROGRAM_WORDS = OFFSETS + MAX_OFFSETS, 256  # a bit for each program, modulo
+NOTED = 2  # how many notes are asked for
+NOTES, NOTE, MAX_NOTES = 3, 3, 64  # offset in bytes, relative to ADDRESS; program; what WRITERS or READERS held
+PROGRAMS, PROGRAM_WORDS = NOTES + NOTE * MAX_NOTES, 256  # a bit for each program, modulo
 RECORD = PROGRAMS + PROGRAM_WORDS
 MAX_RECORDS = 8192
 LOG = TABLE + 8
@@ -40,3 +45,7 @@ WORDS = LOG + MAX_RECORDS * RECORD
 # A key is a program's number, then the offset in bytes: the first program, and there the lowest offset.
 KEY_BITS = 42
 KEY_BIAS = 1 << (KEY_BITS - 1)
+
+# What WRITERS and READERS hold: a program's number + 1, the access, and whether it is atomic.
+MARK_PROGRAM, MARK_SITE = 16, 1  # shifts
+MAX_SITES = 1 << 15

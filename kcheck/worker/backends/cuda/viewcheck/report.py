@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import triton
 
+from kcheck.findings import Kind
 from kcheck.worker.backends.base import Fault, Frame, Launch, Place
 from kcheck.worker.backends.cuda.viewcheck import layout
 from kcheck.worker.backends.cuda.viewcheck.instrument import Site
 from kcheck.worker.backends.cuda.viewcheck.table import Slot
+from kcheck.worker.backends.hazard import Hazard, Side
 from kcheck.worker.backends.interpret.arguments import Argument, Cells
 
 _ACCESS = re.compile(r"load.*|store.*|atomic_.*|gather|scatter")
@@ -50,32 +52,80 @@ def faults(noted: Noted, records: npt.NDArray[np.int64], regions: Sequence[Cells
 
     Args:
         noted: The launch.
-        records: Its records: int64 of shape (sites, RECORD).
+        records: Its records: int64 of shape (sites × PER_SITE, RECORD).
         regions: The target's tensor arguments.
     """
     return [
         _fault(noted, site, record, regions)
-        for site, record in zip(noted.sites, records, strict=True)
+        for site, record in zip(noted.sites, records[layout.STRAY :: layout.PER_SITE], strict=True)
         if record[layout.LANES]
     ]
+
+
+def hazards(noted: Noted, records: npt.NDArray[np.int64], regions: Sequence[Cells]) -> list[Hazard]:
+    """Races of one launch, and its reads of what nobody wrote; see `faults`."""
+    found = []
+    for number, site in enumerate(noted.sites):
+        for which, kind in ((layout.UNWRITTEN, Kind.UNINITIALIZED_READ), (layout.RACE, Kind.RACE)):
+            record = records[number * layout.PER_SITE + which]
+            if record[layout.LANES] and len(site.slots) == 1:
+                found.append(_hazard(noted, site, record, kind, regions))
+    return found
+
+
+def _notes(record: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Offset, program and mark of what was noted first: int64 of shape (count, 3), the lowest offset first."""
+    count = min(int(record[layout.NOTED]), layout.MAX_NOTES)
+    notes = record[layout.NOTES : layout.NOTES + layout.NOTE * count].reshape(count, layout.NOTE)
+    return notes[np.lexsort((notes[:, 1], notes[:, 0]))]
+
+
+def _hazard(noted: Noted, site: Site, record: npt.NDArray[np.int64], kind: Kind, regions: Sequence[Cells]) -> Hazard:
+    chain, occurrence = frames(site)
+    argument, _ = noted.arguments[site.slots[0]]
+    first = noted.slots[site.slots[0]].first
+    notes = _notes(record)
+    program, mark = (int(word) for word in notes[0, 1:])
+    own = Side(site.access, chain[-1], occurrence, _program(program, noted.launch.grid))
+    sides: tuple[Side, ...] = (own,)
+    if kind is Kind.RACE:
+        other = noted.sites[mark >> layout.MARK_SITE & (layout.MAX_SITES - 1)]
+        other_chain, other_occurrence = frames(other)
+        who = _program((mark >> layout.MARK_PROGRAM) - 1, noted.launch.grid)
+        sides = (Side(other.access, other_chain[-1], other_occurrence, who), own)
+    _, lowest = _lowest(record)
+    offsets = np.append(notes[:, 0], lowest) if kind is Kind.UNINITIALIZED_READ else notes[:, 0]
+    address = first + int(notes[0, 0])
+    return Hazard(
+        kind=kind, kernel=noted.launch.kernel, sides=sides, argument=argument.name, parameter=argument.parameter,
+        scratch=not any(cells.view in argument.views for cells in regions), index=argument.shown.locate(address)[0],
+        offsets=np.unique(offsets + first - argument.shown.address), lanes=int(record[layout.LANES]),
+        programs=_programs(record), chain=chain, storage=argument.backing.address,
+    )  # fmt: skip
+
+
+def _lowest(record: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Program and offset of the least key."""
+    key = ~int(record[layout.LOWEST])
+    return (key >> layout.KEY_BITS) & 0x3FFFFF, (key & (2 * layout.KEY_BIAS - 1)) - layout.KEY_BIAS
 
 
 def _fault(noted: Noted, site: Site, record: npt.NDArray[np.int64], regions: Sequence[Cells]) -> Fault:
     chain, occurrence = frames(site)
     argument = noted.arguments[site.slots[0]][0] if len(site.slots) == 1 else None
     first = noted.slots[site.slots[0] if site.slots else layout.ELSEWHERE].first
-    key = ~int(record[layout.LOWEST])
-    program, offset = (key >> layout.KEY_BITS) & 0x3FFFFF, (key & (2 * layout.KEY_BIAS - 1)) - layout.KEY_BIAS
+    program, offset = _lowest(record)
     fault = Fault(
         access=site.access, place=Place.GAP, kernel=noted.launch.kernel, frame=chain[-1], occurrence=occurrence,
         argument="", parameter="", index=(), byte_offset=0, between=False, landed="", landed_index=(),
         program=_program(program, noted.launch.grid), lanes=int(record[layout.LANES]), programs=_programs(record),
         chain=chain,
     )  # fmt: skip
-    if argument is not None:
-        count = min(int(record[layout.NOTED]), layout.MAX_OFFSETS)
-        noted_offsets = record[layout.OFFSETS : layout.OFFSETS + count]
-        fault.offsets = sorted(int(other) + first - argument.shown.address for other in noted_offsets)
+    if argument is None:
+        held = any(cells.backing.holds(first + offset, site.width) for cells in regions)
+        fault.place = Place.GAP if held else Place.OUTSIDE
+    else:
+        fault.offsets = [int(note) + first - argument.shown.address for note in _notes(record)[:, 0]]
         _place(fault, argument, first + offset, site.width, noted, regions)
     return fault
 

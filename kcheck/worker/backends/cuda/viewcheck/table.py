@@ -25,11 +25,19 @@ class Slot:
         number: Of the parameter, in the kernel's IR.
         address: Its value; 0 if there is none.
         views: What it may touch.
+        memory: Where its memory begins.
+        writers: Address of the words that say who wrote which granule of it; 0: races are not looked for.
+        readers: The same for who read it.
+        poison: Byte that fills it where nothing was written; None: it holds values.
     """
 
     number: int
     address: int
     views: Views
+    memory: int = 0
+    writers: int = 0
+    readers: int = 0
+    poison: int | None = None
 
     @property
     def first(self) -> int:
@@ -102,6 +110,8 @@ def table(slots: Sequence[Slot], shadows: Shadows, safe: tuple[int, int], record
 
 
 def _slot(words: npt.NDArray[np.uint64], slot: Slot, shadows: Shadows) -> None:
+    words[layout.MEMORY], words[layout.WRITERS], words[layout.READERS] = slot.memory, slot.writers, slot.readers
+    words[layout.POISON] = 0 if slot.poison is None else slot.poison + 1
     views = tuple((view, may) for view, may in slot.views if view.extent)
     if not views:
         words[layout.ADDRESS] = slot.first

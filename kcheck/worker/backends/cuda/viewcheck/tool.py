@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -11,25 +11,31 @@ from typing import Any
 import numpy as np
 import torch
 
-from kcheck.worker.backends.base import Fault, Place, Region, Unsupported, Watch
+from kcheck.worker.backends.base import Conditions, Fault, Place, Region, Unsupported, Watch
 from kcheck.worker.backends.cuda import triton_seams
 from kcheck.worker.backends.cuda.viewcheck import layout
 from kcheck.worker.backends.cuda.viewcheck.device import DeviceWords
-from kcheck.worker.backends.cuda.viewcheck.instrument import Site, instrument
-from kcheck.worker.backends.cuda.viewcheck.report import Noted, faults
+from kcheck.worker.backends.cuda.viewcheck.instrument import Manner, Site, instrument
+from kcheck.worker.backends.cuda.viewcheck.report import Noted, faults, hazards
 from kcheck.worker.backends.cuda.viewcheck.table import Shadows, Slot, TooLarge, Words, table
 from kcheck.worker.backends.cuda.viewcheck.ttir import UnknownText
-from kcheck.worker.backends.interpret.arguments import Argument, Cells, data_ptr, match
+from kcheck.worker.backends.interpret.arguments import Argument, Backing, Cells, data_ptr, match
 
 VERSION = "1"  # of the checks in compiled kernels that are kept on disk
+Launch = Callable[..., Any]
 HOT = 8  # launches of a kernel after which it is worth to compile it again, so that checks do not cost it occupancy
 _WINDOWS = 8  # launches of a kernel that have records of their own; the later ones share the last
 
 
 class ViewCheck:
-    """Compiles kernels with checks. One lives as long as a worker; its memory is made when the first kernel comes."""
+    """Compiles kernels with checks. One lives as long as a worker; its memory is made when the first kernel comes.
 
-    def __init__(self) -> None:
+    Args:
+        state: Look for races and for reads of what nobody wrote, too.
+    """
+
+    def __init__(self, *, state: bool = False) -> None:
+        self.state = state
         self._words: DeviceWords | None = None
         self._caches: dict[Any, Any] = {}
         self._told = np.zeros(0, np.int64)
@@ -45,7 +51,7 @@ class ViewCheck:
 
     @contextmanager
     def watch(
-        self, watch: Watch, regions: Sequence[Region], spans: Sequence[tuple[int, int]], *, exact: bool
+        self, watch: Watch, regions: Sequence[Region], spans: Sequence[tuple[int, int]], conditions: Conditions
     ) -> Iterator[Launches]:
         """Check every launch until the context ends.
 
@@ -53,9 +59,9 @@ class ViewCheck:
             watch: Where faults go.
             regions: The tensor arguments of this run.
             spans: ``(address, bytes)`` that are safe to read.
-            exact: Have all kernels look at every lane.
+            conditions: Of this run: what memory holds where nothing was written, and whether to be exact.
         """
-        launches = Launches(self, watch, regions, spans, exact)
+        launches = Launches(self, watch, regions, spans, conditions)
         self.words.tensor[layout.SUSPECTED].zero_()
         try:
             yield launches
@@ -66,20 +72,18 @@ class ViewCheck:
         launches.collect()
 
     @contextmanager
-    def compiling(self, kernel: Any, *, exact: bool, registers: int) -> Iterator[None]:
+    def compiling(self, kernel: Any, manner: Manner) -> Iterator[None]:
         """Launch a kernel with checks; others that launch it get the one without.
 
         Args:
             kernel: A ``JITFunction``.
-            exact: Whether the checks are.
-            registers: Most that a thread may have; 0: as many as the compiler wants.
+            manner: What to check.
         """
         plain = kernel.device_caches
-        kernel.device_caches = self._caches.setdefault((kernel, exact, registers), defaultdict(plain.default_factory))
-        rewrite = partial(self._rewrite, exact=exact, registers=registers)
-        key = f"kcheck view check {VERSION}, exact {exact}, {registers} registers, at {self.words.address:x}"
+        kernel.device_caches = self._caches.setdefault((kernel, manner), defaultdict(plain.default_factory))
+        key = f"kcheck view check {VERSION}, {manner}, at {self.words.address:x}"
         try:
-            with triton_seams.rewriting(rewrite, key):
+            with triton_seams.rewriting(partial(self._rewrite, manner=manner), key):
                 yield
         finally:
             kernel.device_caches = plain
@@ -87,18 +91,21 @@ class ViewCheck:
     def tell(self, words: Words) -> None:
         """Have kernels that are launched from now on read this table."""
         if not np.array_equal(words, self._told):
+            if torch.cuda.is_current_stream_capturing():
+                raise Unsupported("the view check cannot follow a launch that a CUDA graph captures")
             self.words.tensor[: len(words)].copy_(torch.from_numpy(words))
             self._told = words
 
-    def _rewrite(self, text: str, *, exact: bool, registers: int) -> tuple[str, dict[str, Any]]:
+    def _rewrite(self, text: str, *, manner: Manner) -> tuple[str, dict[str, Any]]:
         try:
-            done = instrument(text, self.words.address, exact=exact, registers=registers)
+            done = instrument(text, self.words.address, manner)
         except UnknownText as error:
             raise Unsupported(f"the view check does not understand the kernel's IR: {error}") from None
         return done.text, {
             "kcheck_sites": [site.plain() for site in done.sites],
             "kcheck_unchecked": list(done.unchecked),
             "kcheck_parameters": done.parameters,
+            "kcheck_granule": done.granule,
         }
 
 
@@ -115,6 +122,10 @@ def most_registers(used: int, threads: int) -> int:
     return min(65536 // (blocks * threads) // 8 * 8, 255)
 
 
+class NeedsExact(Exception):
+    """A kernel was not launched: only exact checks can see what is asked for."""
+
+
 class Launches:
     """The launches of one watch.
 
@@ -123,40 +134,47 @@ class Launches:
         watch: Where faults go.
         regions: The target's tensor arguments.
         spans: ``(address, bytes)`` that are safe to read: one stretch of memory.
-        exact: Have all kernels look at every lane.
+        conditions: Of this run.
     """
 
     def __init__(
-        self, tool: ViewCheck, watch: Watch, regions: Sequence[Region], spans: Sequence[tuple[int, int]], exact: bool
-    ) -> None:
+        self, tool: ViewCheck, watch: Watch, regions: Sequence[Region], spans: Sequence[tuple[int, int]],
+        conditions: Conditions,
+    ) -> None:  # fmt: skip
         self._tool = tool
         self._watch = watch
         self._regions = [Cells.of(region) for region in regions]
         ends = [(first, first + size) for first, size in spans if size]
         first, end = min((first for first, _ in ends), default=0), max((end for _, end in ends), default=0)
         self._safe = (first, end - first)
-        self._exact = exact
+        self._conditions = conditions
+        self._marked: dict[tuple[int, int, bool], torch.Tensor] = {}
         self._noted: list[Noted] = []
         self._windows: Counter[str] = Counter()
         self._records = 0
+        self._manner = Manner(conditions.exact)
 
-    @contextmanager
-    def launch(self, kernel: Any, values: Iterable[Any], compiled: Callable[[], Any]) -> Iterator[None]:
-        """A launch of a kernel.
+    def launch(self, kernel: Any, values: Iterable[Any], launch: Launch) -> Any:
+        """Launch a kernel.
 
         Args:
             kernel: A ``JITFunction``.
             values: What it is given.
-            compiled: Compiles it without checks.
+            launch: Launches it as it is compiled then; told whether to compile only.
         """
-        exact = self._exact or not all(self._has_no_gaps(value) for value in values)
-        registers = 0
-        if not exact:
+        if not self._conditions.exact and all(self._has_no_gaps(value) for value in values):
+            registers = 0
             self._tool.launched[kernel] += 1
             if self._tool.launched[kernel] > HOT:
-                registers = most_registers(*triton_seams.registers(compiled()))
-        with self._tool.compiling(kernel, exact=exact, registers=registers), triton_seams.before_launch(self._begin):
-            yield
+                registers = most_registers(*triton_seams.registers(launch(warmup=True)))
+            with suppress(NeedsExact):
+                return self._launch(kernel, launch, Manner(False, self._tool.state, registers))
+        return self._launch(kernel, launch, Manner(True, self._tool.state))
+
+    def _launch(self, kernel: Any, launch: Launch, manner: Manner) -> Any:
+        self._manner = manner
+        with self._tool.compiling(kernel, manner), triton_seams.before_launch(self._begin):
+            return launch(warmup=False)
 
     def _has_no_gaps(self, value: Any) -> bool:
         """Whether bounds are enough to see that accesses stay in a tensor."""
@@ -170,14 +188,8 @@ class Launches:
         """Tell a kernel what it may touch; called just before it is launched."""
         launch, facts = self._watch.launches[-1], compiled.metadata
         arguments = self._arguments(compiled, values)
-        slots = {
-            number: Slot(number, address, tuple(zip(argument.views, argument.may_write, strict=True)))
-            for number, (argument, address) in arguments.items()
-        }
         sites = [Site.read(plain) for plain in facts.kcheck_sites]
-        if not all(site.slots for site in sites):
-            arena = tuple((cells.view, cells.region.writable) for cells in self._regions)
-            slots[layout.ELSEWHERE] = Slot(layout.ELSEWHERE, 0, arena)
+        slots = self._slots(arguments, sites, facts.kcheck_granule)
         records = self._window(Noted(launch, sites, arguments, slots, facts.hash))
         address = self._tool.words.address + 8 * (layout.LOG + records * layout.RECORD)
         try:
@@ -188,6 +200,53 @@ class Launches:
             sentence = f"kernel {launch.kernel} has accesses by {operation}, which the view check does not see."
             if sentence not in self._watch.gaps:
                 self._watch.gaps.append(sentence)
+
+    def _slots(
+        self, arguments: Mapping[int, tuple[Argument, int]], sites: Sequence[Site], granule: int
+    ) -> dict[int, Slot]:
+        """What the kernel is told of its parameters.
+
+        Raises:
+            NeedsExact: Its checks do not do.
+        """
+        read = {slot for site in sites if site.access == "read" for slot in site.slots}
+        written = {slot for site in sites if site.access != "read" for slot in site.slots}
+        memories = {argument.backing.address for number, (argument, _) in arguments.items() if number in written}
+        marks = {
+            address: self._marks(argument.backing, granule)
+            for argument, _ in arguments.values()
+            for address in [argument.backing.address]
+            if granule and address in memories
+        }
+        slots = {}
+        for number, (argument, address) in arguments.items():
+            views = tuple(zip(argument.views, argument.may_write, strict=True))
+            memory = argument.backing.address
+            writers, readers = marks.get(memory, (0, 0))
+            poison = self._poison_of(argument)
+            hidden = (poison is not None and self._tool.state) or (writers and number not in written)
+            if number in read and hidden and not self._manner.exact:
+                raise NeedsExact
+            slots[number] = Slot(number, address, views, memory, writers, readers, poison)
+        if not all(site.slots for site in sites):
+            arena = tuple((cells.view, cells.region.writable) for cells in self._regions)
+            slots[layout.ELSEWHERE] = Slot(layout.ELSEWHERE, 0, arena)
+        return slots
+
+    def _marks(self, backing: Backing, granule: int) -> tuple[int, int]:
+        """Addresses of words for who writes and who reads the granules of some memory, all 0."""
+        key = backing.address, granule, self._manner.exact
+        if key not in self._marked:
+            kind = torch.int64 if self._manner.exact else torch.int16
+            self._marked[key] = torch.empty(2, -(-backing.size // granule // 8) * 8 + 8, dtype=kind, device="cuda")
+        words = self._marked[key].zero_()
+        return words[0].data_ptr(), words[1].data_ptr()
+
+    def _poison_of(self, argument: Argument) -> int | None:
+        """The byte that fills a tensor where nobody wrote; None: it holds values."""
+        cells = [one for one in self._regions if one.view in argument.views]
+        made_by_target = not cells
+        return self._conditions.poison if made_by_target or all(one.region.valueless for one in cells) else None
 
     def _arguments(self, compiled: Any, values: Sequence[Any]) -> dict[int, tuple[Argument, int]]:
         """What the tensors of a launch may touch, and their addresses, by their number in the kernel's IR."""
@@ -201,7 +260,7 @@ class Launches:
 
     def _window(self, noted: Noted) -> int:
         """Number of the first record of a launch."""
-        count = len(noted.sites)
+        count = len(noted.sites) * layout.PER_SITE
         last = next((one for one in reversed(self._noted) if one.key == noted.key), None)
         full = self._records + count > layout.MAX_RECORDS
         if last is not None and (full or self._windows[noted.key] >= _WINDOWS):
@@ -228,7 +287,8 @@ class Launches:
         records = log.cpu().numpy()
         merged: dict[tuple[object, ...], Fault] = {}
         for noted in self._noted:
-            own = records[noted.first : noted.first + len(noted.sites)]
+            own = records[noted.first : noted.first + len(noted.sites) * layout.PER_SITE]
+            self._watch.hazards += hazards(noted, own, self._regions)
             for fault in faults(noted, own, self._regions):
                 read_only = fault.place is Place.READ_ONLY
                 key = (fault.access, fault.frame.file, fault.frame.line, fault.argument, read_only)
@@ -236,5 +296,5 @@ class Launches:
                 if known is not fault:
                     known.lanes += fault.lanes
                     known.programs += fault.programs
-                    known.offsets += fault.offsets[: layout.MAX_OFFSETS - len(known.offsets)]
+                    known.offsets += fault.offsets[: layout.MAX_NOTES - len(known.offsets)]
         self._watch.faults += merged.values()

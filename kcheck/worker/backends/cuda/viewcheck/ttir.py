@@ -85,6 +85,7 @@ class Function:
         name: Its symbol.
         parameters: Values that are its parameters.
         types: Their types.
+        hints: What the compiler is told of each, as text.
         op: The operation that it is.
         ops: All operations in it, in the order of the text.
         blocks: Parameters of its basic blocks, by label.
@@ -94,6 +95,7 @@ class Function:
     name: str
     parameters: list[Value]
     types: list[str]
+    hints: list[str]
     op: Op
     ops: list[Op] = field(default_factory=list)
     blocks: dict[str, list[Value]] = field(default_factory=dict)
@@ -258,10 +260,11 @@ class _Parser:
             return  # a declaration
         self._open.append(op)
         self._scopes.open()
-        parameters = re.findall(r"(%[\w$.\-]+): ([^,{)]*(?:\([^)]*\))?[^,{)]*)", op.body)
-        values = [value for parameter, _ in parameters for value in self._scopes.define(parameter)]
-        types = [kind.strip() for _, kind in parameters]
-        self._function = Function(name[1] or name[2], values, types, op)
+        parameters = re.findall(r"(%[\w$.\-]+): ([^,{)]*)(\{[^}]*\})?", op.body)
+        values = [value for parameter, *_ in parameters for value in self._scopes.define(parameter)]
+        types = [kind.strip() for _, kind, _ in parameters]
+        hints = [hint for *_, hint in parameters]
+        self._function = Function(name[1] or name[2], values, types, hints, op)
         self.module.functions[self._function.name] = self._function
 
 

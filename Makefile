@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint types layers unit gpu clean
+.PHONY: setup demo test lint types layers unit gpu versions clean
 
 setup: $(STAMP)
 
@@ -38,5 +38,15 @@ unit: $(STAMP)
 gpu:
 	PYTHONPATH=. $(PYTHON) -m pytest -m "gpu or sanitizer"
 
+# The CPU backend under every Triton version that it knows: make versions VERSIONS="3.4.0 3.9.0"
+VERSIONS ?= 3.4.0 3.5.1 3.6.0 3.8.0 3.9.0
+versions: $(STAMP)
+	@for version in $(VERSIONS); do \
+		test -d .versions/$$version || \
+			$(BIN)/python -m pip install --quiet --no-deps --target .versions/$$version triton==$$version || exit 1; \
+		echo "Triton $$version"; \
+		PYTHONPATH=.versions/$$version $(BIN)/python -m pytest -q tests/batched tests/backends || exit 1; \
+	done
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .kcheck .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .versions build dist *.egg-info .kcheck .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -4,6 +4,9 @@ A target names a function that launches Triton kernels, its PyTorch oracle and a
 (`kcheck.strategies`); ``kcheck fuzz`` runs it over layouts and checks every memory access.
 """
 
+import kcheck.startup  # noqa: F401
+
+# isort: split
 import importlib
 from typing import TYPE_CHECKING, Any
 

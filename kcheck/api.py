@@ -100,10 +100,10 @@ def check(
         UsageError: The target cannot be loaded, or an argument has a bad value.
     """
     __tracebackhide__ = True
-    from kcheck import loader
+    from kcheck import importing
     from kcheck.checker import Checker
 
-    if loader.is_importing():
+    if importing.is_importing():
         raise UsageError(
             "kcheck.check is called while its file is imported as a target; put the call into a test, or under "
             "if __name__ == '__main__':"

@@ -230,6 +230,9 @@ class Case:
     def __hash__(self) -> int:
         return hash(self.key)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Case.of, (dict(self.args), dict(self.backings))
+
     def __repr__(self) -> str:
         parts = (f"{name}={value.code if isinstance(value, View) else value!r}" for name, value in self.args.items())
         return f"Case({', '.join(parts)})"

@@ -18,7 +18,7 @@ from kcheck.events import BugFound, Discovery, RunDone, TargetResult
 from kcheck.loader import LoadedTarget
 from kcheck.machine import chosen_backend, worker_environment
 from kcheck.spec import spec_of
-from kcheck.store import Store
+from kcheck.store import DEFAULT_ROOT, Store
 from kcheck.target import Target
 
 BACKENDS = ("auto", "interpret", "cuda")
@@ -30,9 +30,10 @@ class Checker:
     """Checks targets; to be used in a ``with`` statement.
 
     Args:
-        folder: The workers run there, findings are kept there in ``.kcheck``, and replay commands are meant for there.
+        folder: The workers run there, and replay commands are meant for there.
         options: What holds where a check does not say otherwise: `OPTIONS` and ``backend``. Below them stand those of
             the project (``[tool.kcheck]``).
+        directory: Where findings are kept, relative to `folder`.
 
     Attributes:
         cut_short: What was found by checks that came to no result.
@@ -41,8 +42,10 @@ class Checker:
         UsageError: An option, or the project's table, is wrong.
     """
 
-    def __init__(self, folder: Path, options: Mapping[str, Any] | None = None) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: Path, options: Mapping[str, Any] | None = None, directory: Path = Path(DEFAULT_ROOT)
+    ) -> None:
+        self._folder, self._directory = folder, directory
         with contextlib.chdir(folder):
             project = {key.replace("-", "_"): value for key, value in config.read().defaults("", {}).items()}
         self._options = {name: project[name] for name in OPTIONS if name in project} | given(options or {})
@@ -143,7 +146,7 @@ class Checker:
         if self._client is None or self._store is None or self._started != (backend, environment):
             self.close()
             with contextlib.chdir(self._folder):  # a test may have left it
-                self._store = Store().open(own_process=False)
+                self._store = Store(self._directory).open(own_process=False)
                 self._client = Client(backend, self._store.log)
             self._started = backend, environment
         return self._client, self._store

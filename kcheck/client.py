@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
-import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -17,13 +14,13 @@ from typing import Any
 from kcheck import remains
 from kcheck.case import Case
 from kcheck.document import case_text
-from kcheck.errors import UsageError, WorkerError
 from kcheck.events import CaseVerdict
-from kcheck.machine import module_places, worker_environment
-from kcheck.protocol import PROTOCOL_VERSION, Channel, ChannelClosed, ChannelTimeout, Judgement, Measurement, Yardstick
-from kcheck.remains import Lost, WorkerLog
+from kcheck.machine import module_places
+from kcheck.mutation import Mutation
+from kcheck.protocol import Channel, ChannelClosed, ChannelTimeout, Judgement, Measurement, Yardstick
+from kcheck.remains import Lost
+from kcheck.zygote import Zygote
 
-START_TIMEOUT_S = 120.0
 FILL_BYTES_A_SECOND = 20e6  # a slow machine fills and compares so much; large cases get that time on top
 
 
@@ -51,30 +48,15 @@ class Client:
         self.cuda_graph = cuda_graph
         self.case_timeout = case_timeout
         self.on_replaced = on_replaced
+        self._mutation: dict[str, Any] | None = None
         self._loaded: set[str] = set()
         self._worker: Channel | None = None
         self._pid = 0
         self._begun: deque[dict[str, Any]] = deque()  # sent, and not yet asked for
         self._allowance = 0.0
         self._interrupted = False
-        self._ready: dict[str, Any] | None = None
-        ours, theirs = socket.socketpair()
-        try:
-            output = log.open("ab")
-        except OSError as error:
-            raise UsageError(f"cannot write to {log}: {error.strerror}; choose another place with --dir") from None
-        self._log = WorkerLog(log, output.tell())
-        with output, theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "kcheck.worker", str(theirs.fileno()), backend],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=worker_environment(),
-                start_new_session=True,  # a Ctrl-C in the terminal is for the supervisor alone
-            )
-        self._control = Channel(ours)
+        self._zygote = Zygote(backend, log)
+        self._log = self._zygote.log
 
     def __enter__(self) -> Client:
         return self
@@ -96,14 +78,7 @@ class Client:
         """End the worker and the zygote."""
         if self._worker is not None:
             self._worker.close()
-        self._control.close()
-        if self._ready is None:  # it still imports torch, and has no workers
-            self._process.kill()
-        try:
-            self._process.wait(2.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._zygote.close()
 
     @property
     def versions(self) -> dict[str, str]:
@@ -112,7 +87,7 @@ class Client:
         Raises:
             WorkerError: No worker could be started.
         """
-        return dict(self._wait_ready()["versions"])
+        return dict(self._zygote.wait_ready()["versions"])
 
     def load(self, spec: str) -> None:
         """Have the zygote import a target.
@@ -120,9 +95,8 @@ class Client:
         Raises:
             WorkerError: It cannot.
         """
-        self._wait_ready()
         if spec not in self._loaded:
-            self._request({"op": "load", "target": spec, "path": module_places()})
+            self._zygote.request({"op": "load", "target": spec, "path": module_places()})
             self._loaded.add(spec)
             self._drop()  # a worker forked earlier does not know the target
 
@@ -172,6 +146,11 @@ class Client:
 
     def renew(self) -> None:
         """Have the next case run in a fresh worker."""
+        self._drop()
+
+    def mutate(self, mutation: Mutation | None) -> None:
+        """Have the next cases run a mutant, in fresh workers; None: the target as it is."""
+        self._mutation = None if mutation is None else mutation.to_json()
         self._drop()
 
     def measure(self, specs: Iterable[str], case: Case, *, timed: bool = True) -> Measurement:
@@ -224,6 +203,7 @@ class Client:
             "case": case_text(case),
             "dense": sorted(dense),
             "cuda_graph": self.cuda_graph,
+            "mutation": self._mutation,
         }
 
     def _attempt(self, request: dict[str, Any]) -> tuple[Judgement, bool]:
@@ -289,7 +269,7 @@ class Client:
         """
         began = time.perf_counter()
         in_oracle = remains.in_oracle(self._pid)
-        ended = self._request({"op": "ended", "pid": self._pid})
+        ended = self._zygote.request({"op": "ended", "pid": self._pid})
         lost = Lost(int(ended["code"]), in_oracle=in_oracle)
         self._forget()
         self._fork()
@@ -301,7 +281,7 @@ class Client:
         """End the worker in peace."""
         if self._worker is not None:
             self._worker.close()
-            self._request({"op": "ended", "pid": self._pid})
+            self._zygote.request({"op": "ended", "pid": self._pid})
             self._forget()
 
     def _forget(self) -> None:
@@ -311,46 +291,10 @@ class Client:
         self._begun.clear()
 
     def _fork(self) -> Channel:
-        self._wait_ready()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._pid = int(self._request({"op": "fork"}, (theirs.fileno(),))["pid"])
-        self._worker = Channel(ours)
+        self._pid, self._worker = self._zygote.fork()
         if self._interrupted:
             self.interrupt()  # it came while there was no worker to kill
         return self._worker
-
-    def _wait_ready(self) -> dict[str, Any]:
-        if self._ready is None:
-            self._ready = self._receive()
-            if self._ready.get("protocol") != PROTOCOL_VERSION:
-                raise WorkerError("the worker is of another kcheck version; reinstall kcheck")
-        return self._ready
-
-    def _request(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> dict[str, Any]:
-        try:
-            self._control.send(message, fds)
-        except ChannelClosed:
-            raise self._dead() from None
-        return self._receive()
-
-    def _receive(self) -> dict[str, Any]:
-        try:
-            answer = self._control.receive(START_TIMEOUT_S)
-        except ChannelTimeout:
-            raise WorkerError(f"the worker process did not answer within {START_TIMEOUT_S:g} s") from None
-        except ChannelClosed:
-            raise self._dead() from None
-        if "error" in answer:
-            raise WorkerError(str(answer["error"]))
-        return answer
-
-    def _dead(self) -> WorkerError:
-        """The zygote is gone: say what it left in the log."""
-        code = self._process.wait()
-        return WorkerError(
-            f"the worker process ended with code {code}: {self._log.last_line() or 'it left no message'}"
-        )
 
 
 def _time_to_fill(case: Case) -> float:

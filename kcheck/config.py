@@ -45,6 +45,7 @@ _OPTIONS = {
     "max-examples": _Key("a number, 0 or more", _is_count),
     "max-time": _SECONDS,
     "total-time": _SECONDS,
+    "workers": _Key("a number, 1 or more", lambda value: _is_count(value) and value > 0),
     "case-timeout": _SECONDS,
     "seed": _Key(
         f"a number below 2**32, or {RANDOM_SEED!r}",
@@ -54,6 +55,7 @@ _OPTIONS = {
     "fail-on": _Key(f"one of {', '.join(SEVERITIES)}", lambda value: value in SEVERITIES),
     "allow-skip": _Key("a list of names of targets, or of 'all'", _are_texts),
     "baseline": _Key("the path of a file", lambda value: isinstance(value, str) and value != ""),
+    "database": _Key("the path of a folder", lambda value: isinstance(value, str) and value != ""),
 }
 _KEYS = {
     "targets": _Key("a list of names", _are_texts),
@@ -151,7 +153,7 @@ def _checked(table: Any, where: str, keys: Mapping[str, _Key], folder: Path) -> 
             raise UsageError(f"{where} has no key {key!r}; known keys: {', '.join(keys)}")
         if not keys[key].accepts(value):
             raise UsageError(f"{where} {key} is {value!r}; expected {keys[key].expected}")
-    paths = {"baseline": os.path.relpath(folder / table["baseline"])} if "baseline" in table else {}
+    paths = {key: os.path.relpath(folder / table[key]) for key in ("baseline", "database") if key in table}
     specs = {"targets": [_here(spec, folder) for spec in table["targets"]]} if "targets" in table else {}
     return {**table, **paths, **specs}
 

@@ -23,7 +23,13 @@ __all__ = [
     "UnsupportedVersion",
     "UsageError",
     "WorkerError",
+    "quoted",
 ]
+
+
+def quoted(error: BaseException) -> str:
+    """An exception of the user's code in a sentence: its type, and its text if it has one (``assert`` has none)."""
+    return f"{type(error).__name__}: {error}".strip().rstrip(":")
 
 
 class KcheckError(Exception):

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kcheck.case import Case
-from kcheck.findings import Finding
+from kcheck.evidence import Evidence
+from kcheck.findings import Finding, distance
 from kcheck.layout import LayoutKind
 
 
@@ -76,12 +77,31 @@ class Discovery:
     tool: str = ""
 
     @property
+    def arguments(self) -> tuple[str, str]:
+        """The argument whose layout decides about it, and the one that it is about."""
+        return self.culprit, self.finding.argument
+
+    @property
+    def is_symptom(self) -> bool:
+        """Whether another finding may be the cause: it is about values, or it is one of some layouts only.
+
+        An access that names its own line is no symptom in these: two that collide may be one that went astray.
+        """
+        far = distance(self.finding.kind)
+        return far == 2 or self.culprit not in ("", self.finding.argument) or (far == 1 and bool(self.culprit))
+
+    @property
+    def saved_as(self) -> str:
+        """Name that its case is saved by. What a sanitizer shows has one of its own: it is replayed under the tool."""
+        return f"{self.fingerprint}-{self.tool}" if self.tool else self.fingerprint
+
+    @property
     def replay(self) -> str:
         """The command that runs the minimal case again.
 
         It names the target: a saved file is data and is not trusted to name code. Built-in targets need no name.
         """
-        parts = ["kcheck", "replay", self.fingerprint]
+        parts = ["kcheck", "replay", self.saved_as]
         if not self.spec.startswith("builtin:"):
             parts += ["--target", self.spec]
         if self.directory:
@@ -121,6 +141,8 @@ class TargetResult:
         launches: Launches by kernel.
         gone: What the baseline lists and is gone; it fails the run, since the list must be kept true.
         allowed: ``--allow-skip`` names the target: that it could not be checked does not fail the run.
+        evidence: What verdict and reasons were judged from, for joining it with other parts of the run; None: a run
+            that has no parts, or that came to no end.
     """
 
     name: str
@@ -134,6 +156,23 @@ class TargetResult:
     launches: Mapping[str, int] = field(default_factory=dict)
     gone: tuple[Gone, ...] = ()
     allowed: bool = False
+    evidence: Evidence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several parts of a run.
+
+    Attributes:
+        index: Which, from 1.
+        of: How many there are.
+    """
+
+    index: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.of}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +184,18 @@ class RunStarted:
         backend: ``interpret`` or ``cuda``.
         seed: Seed of the whole run.
         versions: Package → version.
+        shard: The part that it is of a larger run, None if it is all of it.
+        joined: Indices of the shards that are joined in it, where some are missing.
+        workers: Processes that share it.
     """
 
     targets: tuple[str, ...]
     backend: str
     seed: int
     versions: Mapping[str, str]
+    shard: Shard | None = None
+    joined: tuple[int, ...] = ()
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +211,13 @@ class PhaseStarted:
 
     Attributes:
         total: Planned number of cases, where it is known.
+        done: How many of them have run: of several workers some begin later.
     """
 
     target: str
     phase: Phase
     total: int | None = None
+    done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +260,17 @@ class WorkerReplaced:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that the reader should know at once.
+
+    Attributes:
+        text: One sentence.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TargetDone:
     """A target's turn is over."""
 
@@ -234,4 +292,4 @@ class RunDone:
     seconds: float
 
 
-Event = RunStarted | TargetStarted | PhaseStarted | CaseDone | BugFound | WorkerReplaced | TargetDone | RunDone
+Event = Notice | RunStarted | TargetStarted | PhaseStarted | CaseDone | BugFound | WorkerReplaced | TargetDone | RunDone

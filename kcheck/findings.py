@@ -42,6 +42,17 @@ class Kind(enum.StrEnum):
     MUST_ACCEPT = "must-accept"  # a layout that the target's spec says must be accepted was rejected
 
 
+# Findings about values: they say that something is wrong, not where. Memory findings name the access itself.
+SYMPTOMS = frozenset({Kind.VALUE_MISMATCH, Kind.LAYOUT_VARIANCE, Kind.NONDETERMINISM, Kind.UNWRITTEN_OUTPUT})
+# A wrong stride leads out of the view in one layout, and to another program's elements in the next.
+COLLISIONS = frozenset({Kind.RACE, Kind.SCATTER_CONFLICT})
+
+
+def distance(kind: Kind) -> int:
+    """How far a finding may be from its cause: 0 names an access, 1 two of them that collide, 2 a wrong value."""
+    return 2 if kind in SYMPTOMS else 1 if kind in COLLISIONS else 0
+
+
 class Severity(enum.StrEnum):
     """How grave a finding is."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +15,8 @@ from kcheck.errors import InvalidDocument, UsageError
 from kcheck.fill import Number, number_from_json
 
 E = TypeVar("E", bound=StrEnum)
+MOST_INTEGER = 1 << 63
+MOST_BYTES = 1 << 28  # of a document; a device has no end
 
 
 def read_node(path: Path, what: str) -> Node:
@@ -28,15 +31,23 @@ def read_node(path: Path, what: str) -> Node:
         InvalidDocument: It is not strict JSON.
     """
     try:
-        return Node(json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant), "")
+        return Node(json.loads(_text(path), parse_constant=_refuse_constant), "")
     except OSError as error:
         raise UsageError(f"the {what} {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidDocument(str(path), f"is not UTF-8 text; expected a JSON {what}") from None
     except InvalidDocument as error:
         raise InvalidDocument(f"{path}: {error.where}", error.problem) from None
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a ValueError
         raise InvalidDocument(str(path), f"is not JSON: {error}") from None
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise InvalidDocument("document", f"is larger than {MOST_BYTES >> 20} MiB")
+    return data.decode()
 
 
 def _refuse_constant(name: str) -> Any:
@@ -87,7 +98,10 @@ class Node:
 
     def integer(self) -> int:
         """An integer."""
-        return int(self._as(int, "an integer"))
+        value = int(self._as(int, "an integer"))
+        if abs(value) >= MOST_INTEGER:
+            raise InvalidDocument(self.where, "is beyond 64 bits; expected an integer")
+        return value
 
     def integers(self) -> tuple[int, ...]:
         """A list of integers."""
@@ -102,6 +116,13 @@ class Node:
     def number(self) -> Number:
         """A number, or ``"nan"``, ``"inf"``, ``"-inf"``."""
         return number_from_json(self.value, self.where)
+
+    def seconds(self) -> float:
+        """A number of seconds."""
+        value = self.number()
+        if not 0 <= value < math.inf:
+            raise InvalidDocument(self.where, f"is {self.value!r:.60}; expected seconds >= 0")
+        return value
 
     def boolean(self) -> bool:
         """True or false."""

@@ -21,11 +21,22 @@ def chosen_backend(name: str) -> str:
     return "cuda" if Path("/dev/nvidiactl").exists() and any(Path("/dev").glob("nvidia[0-9]*")) else "interpret"
 
 
+def visible_gpus() -> tuple[str, ...]:
+    """The GPUs that a process here may use, each as a value of ``CUDA_VISIBLE_DEVICES``; asks no driver."""
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
+        return tuple(filter(None, map(str.strip, chosen.split(","))))
+    return tuple(str(number) for number, _ in enumerate(Path("/dev").glob("nvidia[0-9]*")))
+
+
 def worker_environment() -> dict[str, str]:
-    """The environment of a worker: it must find the same modules as this process, kcheck included."""
+    """The environment of a worker: it must find the same modules as this process, kcheck included.
+
+    Triton's own interpreter is not switched on there, whatever the user's tests do: workers bring theirs.
+    """
     # torch must not initialise CUDA when it is asked whether there is a GPU: that forbids forks.
-    own = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-    return os.environ | own | {"PYTHONPATH": os.pathsep.join(module_places())}
+    own = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1", "PYTHONPATH": os.pathsep.join(module_places())}
+    return {name: value for name, value in (os.environ | own).items() if name != "TRITON_INTERPRET"}
 
 
 def module_places() -> list[str]:

@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import itertools
 import json
 import os
 import re
+import shlex
 import tempfile
 import weakref
-from dataclasses import dataclass
+from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from kcheck.case import Case
-from kcheck.document import case_from_json, case_text, case_to_json
-from kcheck.errors import InvalidDocument, UsageError
+from kcheck.document import case_text, case_to_json
+from kcheck.errors import UsageError
 from kcheck.events import Discovery
-from kcheck.findings import Finding
+from kcheck.saved_case import FINDING_SCHEMA, SavedCase, read_case
 
-FINDING_SCHEMA = "kcheck.finding/1"
 DEFAULT_ROOT = ".kcheck"
+_NOTE = re.compile(r"running(-\d+)?\.json", re.ASCII)
 MOST_NAME_BYTES = 200  # file systems take 255
-
-
-@dataclass(frozen=True, slots=True)
-class SavedCase:
-    """A case read from a file, with what the file says about it.
-
-    Attributes:
-        spec: The target that it belongs to, ``""`` if the file does not say.
-        case: The case.
-        finding: The finding that it shows, if the file holds one.
-        fingerprint: Of that finding, ``""`` without one.
-        tool: The tool of compute-sanitizer that showed it, ``""`` if kcheck itself did.
-    """
-
-    spec: str
-    case: Case
-    finding: Finding | None = None
-    fingerprint: str = ""
-    tool: str = ""
+MOST_FINDINGS = 1000  # of all runs
+MOST_FINDING_BYTES = 1 << 28
 
 
 class Store:
@@ -50,10 +35,12 @@ class Store:
 
     Args:
         root: Its path; made on first use, with a ``.gitignore`` that keeps it out of version control.
+        database: Folder of Hypothesis's examples, which other directories may share; None: in this one.
     """
 
-    def __init__(self, root: Path = Path(DEFAULT_ROOT)) -> None:
+    def __init__(self, root: Path = Path(DEFAULT_ROOT), database: Path | None = None) -> None:
         self._given = root
+        self._database = None if database is None else database.absolute()
         self.root = root.absolute()  # a target may change the current directory
         self._running: dict[Path, FileIO] = {}
         self._noted: dict[Path, int] = {}  # bytes of these files
@@ -82,8 +69,9 @@ class Store:
                 ignore.write_text("*\n")
             self._claim()
         except OSError as error:
+            place = "--dir" if own_process else "pytest's --kcheck-dir, or start in a folder that can be written to"
             raise UsageError(
-                f"cannot write to {self.root}: {error.strerror}; choose another place with --dir"
+                f"cannot write to {self.root}: {error.strerror}; choose another place with {place}"
             ) from None
         if own_process:
             # Hypothesis keeps data of its own beside its examples; not in the user's directory.
@@ -114,6 +102,37 @@ class Store:
         """File for what user code prints in workers: ``worker.log``, ``worker-1.log`` of a second process, …."""
         return self.root / f"worker{self._suffix}.log"
 
+    @property
+    def case_note(self) -> Path:
+        """File of the case that is running."""
+        return self._note(waiting=False)
+
+    def keep_left(self) -> None:
+        """Keep the notes of cases that were running when a run was killed, before this run writes its own."""
+        for waiting in (False, True):
+            note = self._note(waiting=waiting)
+            with contextlib.suppress(OSError):
+                note.replace(self._left(note.name))
+
+    def left(self, name: str) -> str:
+        """How to replay the case that was noted in a file when a run was killed, ``""`` if none is kept.
+
+        Args:
+            name: Of the file, `case_note`.
+        """
+        if _NOTE.fullmatch(name) is None:
+            return ""
+        commands = []
+        for path in (self._left(name), self._left(name.replace("running", "waiting"))):
+            with contextlib.suppress(UsageError):
+                spec = read_case(path).spec
+                target = "" if spec.startswith("builtin:") else f" --target {shlex.quote(spec)}"
+                commands.append(f"kcheck replay {shlex.quote(os.path.relpath(path))}{target}")
+        return ", or the one that waited: ".join(commands)
+
+    def _left(self, name: str) -> Path:
+        return self.root / f"left-{name}"
+
     def _note(self, *, waiting: bool) -> Path:
         return self.root / f"{'waiting' if waiting else 'running'}{self._suffix}.json"
 
@@ -122,7 +141,7 @@ class Store:
         name = re.sub(r"[^\w.-]+", "_", spec)
         if len(name.encode()) > MOST_NAME_BYTES:
             name = hashlib.sha256(spec.encode()).hexdigest()
-        return self.root / "examples" / name
+        return (self._database or self.root / "examples") / name
 
     def running(self, spec: str, case: Case, *, waiting: bool = False) -> None:
         """Note a case before it runs, so that nothing can lose it.
@@ -173,14 +192,31 @@ class Store:
             "case": case_to_json(discovery.case),
         } | ({"tool": discovery.tool} if discovery.tool else {})
         write_json(path, data)
+        self._prune(path)
         return path
+
+    def _prune(self, saved: Path) -> None:
+        """Remove the oldest findings where there are too many, of how many runs ever; `saved` stays."""
+        left = MOST_FINDING_BYTES
+        for number, (_, size, path) in enumerate(sorted(_files(saved.parent), reverse=True)):
+            left -= size
+            if path != saved and (number >= MOST_FINDINGS or left < 0):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def saved(self, discovery: Discovery) -> SavedCase | None:
+        """What is saved of a finding, by this run or an earlier one; None if nothing that can be read."""
+        try:
+            return read_case(self._place(discovery))
+        except UsageError:
+            return None
 
     def _place(self, discovery: Discovery) -> Path:
         """The finding's file. The same kernel, copied, has the same fingerprint in targets of one name."""
         for number in itertools.count(1):
             suffix = f"-{number}" if number > 1 else ""
-            path = self.root / "findings" / f"{discovery.fingerprint}{suffix}.json"
-            if not path.exists() or _target_in(path) in ("", discovery.spec):
+            path = self.root / "findings" / f"{discovery.saved_as}{suffix}.json"
+            if not path.exists() or _peek(path).spec in ("", discovery.spec):
                 return path
         raise AssertionError
 
@@ -201,21 +237,37 @@ class Store:
         known = sorted(p.stem for p in (self.root / "findings").glob("*.json"))
         matches = [stem for stem in known if stem.startswith(name)] if name else []
         if len(matches) > 1:
-            of_target = [stem for stem in matches if _target_in(self.root / "findings" / f"{stem}.json") == spec]
-            matches = of_target or [stem for stem in matches if stem == name] or matches
+            matches = self._narrowed(matches, name, spec)
         if len(matches) == 1:
             return read_case(self.root / "findings" / f"{matches[0]}.json")
         problem = f"several findings start with {name!r}" if matches else f"no finding or file {name!r}"
         listed = f"; saved findings are {', '.join(known[:8])}" if known else f"; {self.root} holds no findings"
         raise UsageError(problem + listed)
 
+    def _narrowed(self, stems: list[str], name: str, spec: str) -> list[str]:
+        """Of several files those of the target; of these the one of that very name, or what no sanitizer has shown."""
+        of_target = [stem for stem in stems if self._peek(stem).spec == spec] or stems
+        exact = [stem for stem in of_target if stem == name]
+        return exact or [stem for stem in of_target if not self._peek(stem).tool] or of_target
 
-def _target_in(path: Path) -> str:
-    """The target that a finding's file names, ``""`` if it cannot be read."""
+    def _peek(self, stem: str) -> SavedCase:
+        return _peek(self.root / "findings" / f"{stem}.json")
+
+
+def _files(folder: Path) -> Iterator[tuple[float, int, Path]]:
+    """Age in seconds since the epoch, size in bytes, and path of each file."""
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):  # another run has removed it
+            known = path.stat()
+            yield known.st_mtime, known.st_size, path
+
+
+def _peek(path: Path) -> SavedCase:
+    """A finding's file, an empty case if it cannot be read."""
     try:
-        return read_case(path).spec
+        return read_case(path)
     except UsageError:
-        return ""
+        return SavedCase("", Case())
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -231,36 +283,3 @@ def write_json(path: Path, data: Any) -> None:
         os.replace(file.name, path)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
-
-
-def read_case(path: Path) -> SavedCase:
-    """Read a finding file, a ``running.json``, or a bare case.
-
-    Raises:
-        UsageError: The file cannot be read.
-        InvalidDocument: It is not one of these.
-    """
-    try:
-        data = json.loads(path.read_text())
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise InvalidDocument(str(path), f"is not JSON: {error}") from None
-    try:
-        return _saved_case(data)
-    except InvalidDocument as error:
-        raise InvalidDocument(f"{path}: {error.where}", error.problem) from None
-
-
-def _saved_case(data: Any) -> SavedCase:
-    if not isinstance(data, dict) or data.get("schema") != FINDING_SCHEMA:
-        return SavedCase("", case_from_json(data))
-    case = case_from_json(data.get("case"))
-    finding = None
-    if data.get("finding") is not None:
-        try:
-            finding = Finding.from_json(data["finding"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidDocument("finding", f"is malformed: {error}") from None
-    texts = (str(data.get(key, "")) for key in ("fingerprint", "tool"))
-    return SavedCase(str(data.get("target", "")), case, finding, *texts)

@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 import kcheck
+from kcheck import startup
 from kcheck.errors import KcheckError
 from kcheck.store import DEFAULT_ROOT
 
@@ -20,10 +21,13 @@ _COMMANDS = {
     "fuzz": ("fuzz", "Run targets over generated layouts and sizes."),
     "sanitize": ("sanitize", "Run targets under a memory checker: kcheck's own, or NVIDIA's compute-sanitizer."),
     "compare": ("compare", "Compare two variants of a target: values, time, memory."),
+    "merge": ("merge", "Join the reports of the shards of a run."),
+    "mutate": ("mutate", "Change a target's kernels as bugs do: how many changes does it notice?"),
     "replay": ("replay", "Run the case of a finding again."),
     "show": ("show", "Draw the layouts of a case."),
     "init": ("init", "Write a first target for a function that launches kernels."),
     "list": ("listing", "List targets."),
+    "selftest": ("selftest", "Run the built-in targets: are the known bugs found, is all else silent?"),
     "completion": ("completion", "Print a completion script for bash, zsh or fish."),
     "doctor": ("doctor", "Say what can be checked on this machine."),
 }
@@ -50,7 +54,8 @@ class _Commands(click.Group):
 # \b keeps click from filling the paragraph.
 _EXIT_CODES = """\b
 Exit codes: 0 nothing found · 1 findings · 2 usage or configuration ·
-3 could not check · 4 internal error · 5 no target · 130 interrupted"""
+3 could not check · 4 internal error · 5 no target · 130 interrupted ·
+141 stdout was closed"""
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EXIT_CODES)
@@ -79,6 +84,8 @@ def _open_streams() -> None:
 
 def _run() -> int:
     try:
+        startup.over()
+        os.environ.pop("TRITON_INTERPRET", None)  # kcheck brings an interpreter of its own
         if "_KCHECK_COMPLETE" in os.environ:
             importlib.import_module("kcheck.cli.completion")  # it has a bash of its own
             cli.main(prog_name="kcheck")
@@ -99,7 +106,7 @@ def _run() -> int:
         _say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         return 4
     except Exception as error:
-        _say(f"internal error: {type(error).__name__}: {error}; {_keep_traceback()}")
+        _say(internal_error(error))
         return 4
 
 
@@ -116,6 +123,11 @@ def _invoke() -> int:
 def _say(sentence: str) -> None:
     with contextlib.suppress(OSError):  # nobody reads on
         click.echo(f"kcheck: {sentence}", err=True)
+
+
+def internal_error(error: Exception) -> str:
+    """A sentence about a fault of kcheck's own, which is being handled."""
+    return f"internal error: {type(error).__name__}: {error}; {_keep_traceback()}"
 
 
 def _keep_traceback() -> str:

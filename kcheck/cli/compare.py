@@ -72,10 +72,10 @@ def _load(a: str, b: str, plan: Plan) -> list[LoadedTarget]:
     """Both targets.
 
     Raises:
-        UsageError: One name stands for several, or their arguments differ.
+        UsageError: One name stands for several, their arguments differ, or a pin cannot be honoured.
     """
     from kcheck import loader
-    from kcheck.cli.fuzz import check_layouts
+    from kcheck.engine import check_pins
 
     pair = []
     for name in (a, b):
@@ -89,7 +89,7 @@ def _load(a: str, b: str, plan: Plan) -> list[LoadedTarget]:
             f"{a} and {b} cannot be compared: only one of them has {', '.join(sorted(one ^ other))}; two variants take "
             "the same arguments"
         )
-    check_layouts(plan.layouts, pair)
+    check_pins([loaded.target for loaded in pair], plan)
     return pair
 
 

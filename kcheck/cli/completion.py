@@ -117,7 +117,7 @@ def _arguments(specs: Iterable[str]) -> list[str]:
         place, _, wanted = spec.partition("::")
         if spec.startswith(loader.BUILTIN):
             wanted = spec.removeprefix(loader.BUILTIN)
-            place = str(Path(loader.__file__).with_name("targets") / f"{wanted}.py")
+            place = str(loader.builtin_file(wanted)) if wanted in loader.builtin_names() else ""
         for name, arguments in _declared(Path(place)):
             if wanted in ("", name):
                 found |= dict.fromkeys(arguments)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kcheck.cli.options import Decorator, RunOptions, group
+from kcheck.cli.options import Decorator, JudgingOptions, group
 from kcheck.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ConsoleOptions(DisplayOptions):
     detail: str
 
 
-def open_reports(run: RunOptions, console: ConsoleOptions) -> Reports:
+def open_reports(run: JudgingOptions, console: ConsoleOptions) -> Reports:
     """The reports that were asked for.
 
     Raises:

@@ -13,6 +13,7 @@ from kcheck.errors import NoTargetError
 def command(targets: tuple[str, ...]) -> int:
     """List TARGETS (as for fuzz), and the built-in ones."""
     from kcheck import loader
+    from kcheck.targets import registry
 
     try:
         for one in loader.select(targets):
@@ -23,6 +24,8 @@ def command(targets: tuple[str, ...]) -> int:
             raise
         click.echo(f"kcheck: {error}", err=True)
     if not targets:
-        for name in loader.builtin_names():
-            click.echo(f"{loader.BUILTIN}{name}")
+        for pair in registry.PAIRS:
+            click.echo(f"{pair.right:<26}  {pair.wrong:<33}  {pair.mechanism}")
+        for control in registry.CONTROLS:
+            click.echo(f"{control:<61}  control: right, and tricky")
     return 0

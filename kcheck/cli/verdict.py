@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,35 @@ def check_skips(names: Iterable[str], selected: Sequence[LoadedTarget]) -> None:
     Raises:
         UsageError: A name is of no target.
     """
-    known = {name for one in selected for name in (one.target.name, one.spec)}
+    check_names(names, {name for one in selected for name in (one.target.name, one.spec)})
+
+
+def check_names(names: Iterable[str], known: Collection[str]) -> None:
+    """Check that ``--allow-skip`` names what there is.
+
+    Args:
+        names: What it names.
+        known: Names of targets.
+
+    Raises:
+        UsageError: A name is of no target.
+    """
     for name in names:
         if name not in known and name != ALL:
             raise UsageError(
                 f"--allow-skip {name}: no target of this run has that name; known: {', '.join(sorted(known))}, or {ALL}"
             )
+
+
+def allowed_result(result: TargetResult, own: Collection[str], names: Iterable[str]) -> TargetResult:
+    """The result, marked if it may be skipped.
+
+    Args:
+        result: Of a target.
+        own: Names of the target.
+        names: What ``--allow-skip`` names.
+    """
+    return replace(result, allowed=result.allowed or (_is_unchecked(result) and bool({*own, ALL} & {*names})))
 
 
 def allowing(events: Iterable[Event], names: Sequence[str], selected: Sequence[LoadedTarget]) -> Iterator[Event]:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kcheck.case import Case
-from kcheck.engine.turn import Turn, is_dense
+from kcheck.engine.turn import Turn
 from kcheck.errors import WorkerError
 from kcheck.events import BugFound, CaseVerdict, Cell, Discovery, Phase
-from kcheck.findings import Finding, Kind
+from kcheck.findings import SYMPTOMS, Finding, Kind, distance
+from kcheck.saved_case import SavedCase
+from kcheck.weight import is_dense, weight
 
-# Findings about values: they say that something is wrong, not where. Memory findings name the access itself.
-SYMPTOMS = frozenset({Kind.VALUE_MISMATCH, Kind.LAYOUT_VARIANCE, Kind.NONDETERMINISM, Kind.UNWRITTEN_OUTPUT})
+SIMPLER_SAVED = "an earlier run has saved a simpler case, and that is what the replay command runs"
 _LOST_WORKER = frozenset({Kind.CRASH, Kind.TIMEOUT})
-
-
-def is_symptom(discovery: Discovery) -> bool:
-    """Whether another finding may be the cause: it is about values, or another argument's layout decides about it."""
-    return discovery.finding.kind in SYMPTOMS or discovery.culprit not in ("", discovery.finding.argument)
 
 
 def is_explained(turn: Turn, finding: Finding, case: Case) -> bool:
@@ -29,7 +25,7 @@ def is_explained(turn: Turn, finding: Finding, case: Case) -> bool:
     fingerprint = turn.fingerprint(finding)
     for cause in turn.discoveries.values():
         view = case.views.get(cause.culprit)
-        if view is None or is_dense(view) or is_symptom(cause) or cause.fingerprint == fingerprint:
+        if view is None or is_dense(view) or cause.fingerprint == fingerprint or not _may_cause(cause, finding):
             continue
         if cause.known and not _is_effect(turn, cause, finding):
             continue
@@ -38,6 +34,16 @@ def is_explained(turn: Turn, finding: Finding, case: Case) -> bool:
             turn.related.setdefault(cause.fingerprint, []).append(finding)
             return True
     return False
+
+
+def _may_cause(cause: Discovery, finding: Finding) -> bool:
+    """Whether a finding may be the cause of another one, if that one goes away with its culprit's layout.
+
+    Of two that collide because of a wrong stride, wrong values are an effect, and accesses that go astray are not:
+    these say what is wrong, whichever was met first.
+    """
+    collision = distance(cause.finding.kind) == 1 and cause.culprit == cause.finding.argument
+    return not cause.is_symptom or (collision and distance(finding.kind) > 0)
 
 
 def _is_gone(turn: Turn, finding: Finding, case: Case, argument: str) -> bool:
@@ -77,10 +83,29 @@ def discover(turn: Turn, finding: Finding, case: Case, minimal: bool) -> None:
     discovery = replace(
         turn.discovery(finding, case), layout_kinds=kinds, seen=bug.seen, culprit=culprit, minimal=minimal
     )
+    discovery = _saved(turn, discovery)
     turn.discoveries[fingerprint] = discovery
-    turn.store.save(discovery)
-    if not is_symptom(discovery):
+    if not discovery.is_symptom:
         turn.emit(BugFound(discovery))
+
+
+def _saved(turn: Turn, discovery: Discovery) -> Discovery:
+    """Keep a finding's case, unless an earlier run has saved a simpler one that shows it still: told in a note."""
+    finding = discovery.finding
+    if _shows_simpler(turn, turn.store.saved(discovery), discovery):
+        return replace(discovery, finding=replace(finding, notes=(*finding.notes, SIMPLER_SAVED)))
+    turn.store.save(discovery)
+    return discovery
+
+
+def _shows_simpler(turn: Turn, saved: SavedCase | None, discovery: Discovery) -> bool:
+    if saved is None or weight(saved.case) >= weight(discovery.case) or discovery.finding.kind is Kind.TIMEOUT:
+        return False
+    try:
+        judgement = turn.look(saved.case)
+    except WorkerError:
+        return False
+    return turn.showing(judgement, discovery.fingerprint, discovery.finding.severity.rank) is not None
 
 
 def judge_saved(turn: Turn) -> None:
@@ -98,7 +123,7 @@ def judge_saved(turn: Turn) -> None:
 
 def keep_rest(turn: Turn) -> None:
     """Make discoveries of what was seen and not pursued: the turn ended first. None of it may look like a pass."""
-    for bug in sorted(turn.bugs.values(), key=lambda bug: bug.finding.kind in SYMPTOMS):
+    for bug in sorted(turn.bugs.values(), key=lambda bug: distance(bug.finding.kind)):
         if turn.is_news(bug.case, bug.finding) and not is_explained(turn, bug.finding, bug.case):
             discover(turn, bug.finding, bug.case, minimal=False)
 
@@ -126,11 +151,13 @@ def tell_symptoms(turn: Turn) -> tuple[Discovery, ...]:
     Returns:
         All discoveries, gravest first.
     """
-    told = [d for d in turn.discoveries.values() if not is_symptom(d)]
-    for symptom in [d for d in turn.discoveries.values() if is_symptom(d)]:
-        cause = next((d for d in told if symptom.culprit and symptom.culprit in (d.culprit, d.finding.argument)), None)
+    told = [d for d in turn.discoveries.values() if not d.is_symptom]
+    symptoms = [d for d in turn.discoveries.values() if d.is_symptom]
+    for symptom in sorted(symptoms, key=lambda d: distance(d.finding.kind)):
+        cause = next((d for d in told if symptom.culprit and symptom.culprit in d.arguments), None)
         if cause is not None:
-            turn.related.setdefault(cause.fingerprint, []).append(symptom.finding)
+            effects = [symptom.finding, *turn.related.get(symptom.fingerprint, ())]
+            turn.related.setdefault(cause.fingerprint, []).extend(effects)
         else:
             turn.emit(BugFound(symptom))
             told.append(symptom)
@@ -141,6 +168,6 @@ def tell_symptoms(turn: Turn) -> tuple[Discovery, ...]:
     complete = [
         replace(d, seen=turn.bugs[d.fingerprint].seen, related=tuple(turn.related.get(d.fingerprint, ()))) for d in told
     ]
-    for known in filter(lambda d: d.known and not is_symptom(d), complete):
+    for known in filter(lambda d: d.known and not d.is_symptom, complete):
         turn.emit(BugFound(known))  # nobody waits for what is known: it is told once it is complete
     return tuple(sorted(complete, key=lambda d: d.finding.severity.rank))

@@ -10,10 +10,12 @@ from hypothesis.errors import Unsatisfiable
 
 from kcheck.case import Case
 from kcheck.engine.draw import QUIET, Drawn, planned, simplest
-from kcheck.engine.sweep import learn, walk
+from kcheck.engine.learn import learn
+from kcheck.engine.sweep import walk
 from kcheck.errors import UsageError
 from kcheck.plan import Plan
-from kcheck.store import Store, read_case
+from kcheck.saved_case import read_case
+from kcheck.store import Store
 from kcheck.target import Target
 
 
@@ -27,10 +29,9 @@ def boundary_cases(target: Target, plan: Plan) -> Iterator[Case]:
     Raises:
         SpecError: The target's strategy fails, or yields nothing.
     """
-    first = learn(target, plan)
-    slots = first.record.learn_slots(first.case.drawn)
-    for step in walk(first, slots, plan):
-        drawn = simplest(target, step.plan, slots)
+    learnt = learn(target, plan)
+    for step in walk(learnt, learnt.plan(plan)):
+        drawn = simplest(target, step.plan, learnt.slots)
         if drawn is not None and (step.kind is None or step.kind in drawn.case.views[step.argument].kinds):
             yield drawn.case
 
@@ -49,13 +50,12 @@ def random_cases(target: Target, plan: Plan, count: int, run_seed: int) -> list[
     """
     if not count:
         return []
-    first = learn(target, plan)
-    slots = first.record.learn_slots(first.case.drawn)
+    learnt = learn(target, plan)
     cases: list[Case] = []
 
     @seed(run_seed)
     @settings(max_examples=count, database=None, phases=[Phase.generate], **QUIET)
-    @given(planned(target, plan, slots))
+    @given(planned(target, learnt.plan(plan), learnt.slots))
     def take(drawn: Drawn) -> None:
         cases.append(drawn.case)
 

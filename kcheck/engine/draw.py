@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import HealthCheck, Phase, Verbosity, given, reject, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky, Frozen, Unsatisfiable, UnsatisfiedAssumption
 from hypothesis.strategies import SearchStrategy
 
 from kcheck.case import Case
-from kcheck.errors import InvalidDocument, SpecError
+from kcheck.errors import InvalidDocument, SpecError, quoted
 from kcheck.origin import is_user_code
-from kcheck.plan import Drawing, Plan, drawing
+from kcheck.plan import Drawing, Plan, Slots, drawing
 from kcheck.target import Target
 
 # Cases may be slow, big or rarely valid; that is the target's business. No deadline: a first case pays for imports.
@@ -26,6 +27,9 @@ QUIET: dict[str, Any] = {
 }
 
 
+NO_SLOTS: Slots = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """A case and the record of how it was drawn."""
@@ -34,13 +38,13 @@ class Drawn:
     record: Drawing
 
 
-def planned(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> SearchStrategy[Drawn]:
+def planned(target: Target, plan: Plan, slots: Slots = NO_SLOTS) -> SearchStrategy[Drawn]:
     """The target's cases under a plan.
 
     Args:
         target: Whose cases.
         plan: What is pinned.
-        slots: Which argument each tensor draw becomes, from an earlier case.
+        slots: Which argument each tensor draw becomes, from earlier cases. Others that escape a pin are not drawn.
 
     Returns:
         A strategy; drawing from it raises SpecError where the target's own strategy fails.
@@ -59,12 +63,14 @@ def planned(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> SearchSt
             raise SpecError(
                 f"{target.file}:{target.line}: cases yields a {type(case).__name__}; expected kcheck.Case(...)"
             )
+        if record.is_misled(case.drawn):
+            reject()
         return Drawn(case, record)
 
     return draw_planned()
 
 
-def simplest(target: Target, plan: Plan, slots: tuple[str, ...] = ()) -> Drawn | None:
+def simplest(target: Target, plan: Plan, slots: Slots = NO_SLOTS) -> Drawn | None:
     """The simplest case under a plan: Hypothesis tries it first.
 
     Returns:
@@ -105,7 +111,7 @@ def spec_error(target: Target, error: BaseException) -> SpecError:
         return error
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if is_user_code(f.filename)] or frames[-1:]
-    text = f"{error}" if isinstance(error, InvalidDocument) else f"{type(error).__name__}: {error}"
+    text = f"{error}" if isinstance(error, InvalidDocument) else quoted(error)
     return SpecError(f"{own[-1].filename}:{own[-1].lineno}: the case strategy of {target.name} raised {text}")
 
 

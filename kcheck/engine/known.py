@@ -50,13 +50,17 @@ class Settled:
     Attributes:
         unlaunched: What was not seen since its case was not launched.
         gone: What is proven to be gone.
-        reasons: What could not be checked, a sentence each.
-        notes: What the reader should know, a sentence each.
+        untried: Fingerprint of what could not be checked → why.
+        left_out: Crash, with its issue → cases that were not launched because of it.
+        unseen: Fingerprint of what comes and goes and was not seen → a sentence that says so.
+        notes: What else the reader should know, a sentence each.
     """
 
     unlaunched: list[Discovery] = field(default_factory=list)
     gone: list[Gone] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    untried: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    unseen: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -111,23 +115,23 @@ def _settle_crash(turn: Turn, entry: Known, settled: Settled) -> None:
     if entry.fingerprint not in turn.bugs:
         settled.unlaunched.append(entry.unlaunched(turn.target.name, turn.spec, turn.store.unusual))
     if count := turn.ledger.left_out[entry.fingerprint]:
-        what = "1 case was not launched: it holds" if count == 1 else f"{count:,} cases were not launched: they hold"
-        settled.notes.append(f"{what} the case of {entry.title}, known from the baseline, {entry.issue}")
+        settled.left_out[f"{entry.title}, known from the baseline, {entry.issue}"] = count
 
 
 def _settle_unseen(turn: Turn, entry: Known, settled: Settled) -> None:
     verdict = turn.verdict_of(entry.case)
     if not _fits(turn, entry):
-        settled.reasons.append(f"{entry.title}: its case in the baseline does not fit the target; remove the entry")
+        why = f"{entry.title}: its case in the baseline does not fit the target; remove the entry"
+        settled.untried[entry.fingerprint] = why
     elif verdict is None:
-        settled.reasons.append(f"{entry.title}: there was no time for its case in the baseline")
+        settled.untried[entry.fingerprint] = f"{entry.title}: there was no time for its case in the baseline"
     elif verdict is CaseVerdict.COULD_NOT_CHECK:  # its reason is among those of the turn, or it holds a crash
         if turn.ledger.hazard_in(entry.case):
             settled.unlaunched.append(entry.unlaunched(turn.target.name, turn.spec, turn.store.unusual))
     elif entry.strict:
         settled.gone.append(entry.gone)
     else:
-        settled.notes.append(f"{entry.title} is in the baseline, and this run did not see it")
+        settled.unseen[entry.fingerprint] = f"{entry.title} is in the baseline, and this run did not see it"
 
 
 def _fits(turn: Turn, entry: Known) -> bool:

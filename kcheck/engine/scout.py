@@ -13,14 +13,14 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from kcheck.engine.attribute import is_explained
 from kcheck.engine.draw import QUIET, Drawn, flaky, planned
 from kcheck.engine.turn import Judged, Turn
-from kcheck.plan import Plan
+from kcheck.plan import Plan, Slots
 
 
 class _Met(BaseException):
     """A case shows a new bug. A BaseException, so that Hypothesis lets it through."""
 
 
-def scout(turn: Turn, plan: Plan, slots: tuple[str, ...], examples: int) -> bool:
+def scout(turn: Turn, plan: Plan, slots: Slots, examples: int) -> bool:
     """Draw until a case shows a new bug, or the examples are used up.
 
     Args:
@@ -44,7 +44,7 @@ def scout(turn: Turn, plan: Plan, slots: tuple[str, ...], examples: int) -> bool
     test = settings(max_examples=examples, database=None, phases=[Phase.generate], **QUIET)(test)
     try:
         try:
-            seed(turn.settings.seed)(test)()
+            seed(turn.seed)(test)()
         finally:  # whatever ended it, a case may be with the worker still
             _look(turn, turn.settle())
     except _Met:

@@ -7,21 +7,27 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from unittest import SkipTest
+from zlib import crc32
 
 from hypothesis import Phase as HypothesisPhase
 from hypothesis import given, seed, settings
-from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
+from hypothesis.database import ExampleDatabase
 from hypothesis.errors import Flaky, Unsatisfiable
 
 from kcheck.case import Case
 from kcheck.engine.attribute import discover, is_explained
 from kcheck.engine.draw import QUIET, Drawn, flaky, planned
+from kcheck.engine.examples import Examples
 from kcheck.engine.scout import scout
-from kcheck.engine.turn import Stop, Turn, weight
+from kcheck.engine.turn import Stop, Turn
 from kcheck.events import Phase, PhaseStarted
+from kcheck.fill import hashed
 from kcheck.findings import Finding, Kind
-from kcheck.plan import Plan
+from kcheck.plan import Plan, Slots
+from kcheck.shard import takes
+from kcheck.weight import weight
 
+CHUNK = 5000  # random cases that are drawn in one go
 PURSUIT_EXAMPLES = 100  # random tries to meet a known bug again, for Hypothesis to shrink
 SMALL_SIZES = 8
 _Phases = tuple[HypothesisPhase, ...]
@@ -67,8 +73,9 @@ class _Saved(ExampleDatabase):
         self._kept, self._round = kept, one
 
     def fetch(self, key: bytes) -> Iterable[bytes]:
-        """Values of a key."""
-        return self._kept.fetch(key)
+        """Values of a key, those that are of this shard."""
+        part = self._round.turn.settings.part
+        return (value for value in self._kept.fetch(key) if takes(part, crc32(value)))
 
     def save(self, key: bytes, value: bytes) -> None:
         """Save a value."""
@@ -132,7 +139,7 @@ class _Round:
     def run(
         self,
         plan: Plan,
-        slots: tuple[str, ...],
+        slots: Slots,
         examples: int,
         database: ExampleDatabase | None = None,
         phases: _Phases = _DRAWN,
@@ -147,7 +154,7 @@ class _Round:
             SpecError: The case strategy failed.
         """
         # In this order: a seed takes the database away from the settings that a test has.
-        test = seed(self.turn.settings.seed)(given(planned(self.turn.target, plan, slots))(self.test))
+        test = seed(self.turn.seed)(given(planned(self.turn.target, plan, slots))(self.test))
         test = settings(max_examples=examples, database=database, phases=phases, **QUIET)(test)
         try:
             test()
@@ -161,7 +168,7 @@ class _Round:
         return False
 
 
-def pursue(turn: Turn, finding: Finding, plan: Plan, slots: tuple[str, ...]) -> None:
+def pursue(turn: Turn, finding: Finding, plan: Plan, slots: Slots) -> None:
     """Shrink a finding that the sweep met: let Hypothesis meet it again under the same layout pins.
 
     Args:
@@ -187,38 +194,59 @@ def pursue(turn: Turn, finding: Finding, plan: Plan, slots: tuple[str, ...]) -> 
     _keep(turn, one, finding, minimal)
 
 
-def random_rounds(turn: Turn, slots: tuple[str, ...]) -> None:
-    """Draw random cases until the budget is used up; every round ends with one more bug, or with none.
+def random_rounds(turn: Turn, slots: Slots) -> None:
+    """Draw random cases until the budget is used up, so many at a time that their number has no end.
+
+    Raises:
+        Stop: The budget is used up, or the user stopped the run.
+    """
+    left = _rounds(turn, slots, _SAVED, turn.settings.max_examples - turn.first_draw)
+    chunk = -(-turn.first_draw // CHUNK)
+    while left > 0:
+        if chunk:  # Hypothesis remembers what it drew, and so do we
+            turn.forget()
+            turn.seed = hashed(turn.settings.random_seed, chunk)
+        before, size = turn.drawn, min(left, CHUNK)
+        _rounds(turn, slots, _DRAWN, size)
+        if turn.drawn - before < 0.9 * size:  # there are no more
+            break
+        left, chunk = left - size, chunk + 1
+    for bug in list(turn.bugs.values()):  # seen while another one was shrunk
+        if turn.is_news(bug.case, bug.finding) and not is_explained(turn, bug.finding, bug.case):
+            pursue(turn, bug.finding, turn.settings.plan, slots)
+
+
+def _rounds(turn: Turn, slots: Slots, phases: _Phases, left: int) -> int:
+    """Draw random cases in rounds; each ends with one more bug, the last one with none.
+
+    Returns:
+        How many of the cases were not drawn.
 
     Raises:
         Stop: The budget is used up, or the user stopped the run.
     """
     plan = turn.settings.plan
-    database = DirectoryBasedExampleDatabase(turn.store.examples(turn.spec))
-    left = turn.settings.max_examples
-    for phases in (_SAVED, _DRAWN):
-        while left > 0:
-            turn.phase = Phase.RANDOM
-            turn.emit(PhaseStarted(turn.title, Phase.RANDOM, left))
-            before, deadline = turn.drawn, turn.deadline
-            if phases == _DRAWN and not scout(turn, plan, slots, left):
-                break
-            turn.drawn = before  # the round draws the same cases
-            one = _Round(turn)
-            view = _Saved(database, one) if phases == _SAVED else _Unread(database)
-            try:
-                minimal = one.run(plan, slots, left, view, phases)
-            except Stop:
-                _keep(turn, one, None, minimal=False)
-                raise
-            turn.deadline = deadline
-            if one.best is None:
-                break
-            _keep(turn, one, None, minimal)
-            left -= max(1, turn.drawn - before)
-    for bug in list(turn.bugs.values()):  # seen while another one was shrunk
-        if turn.is_news(bug.case, bug.finding) and not is_explained(turn, bug.finding, bug.case):
-            pursue(turn, bug.finding, plan, slots)
+    database = Examples(turn.store.examples(turn.spec), turn.settings.began)
+    while left > 0:
+        turn.phase = Phase.RANDOM
+        turn.emit(PhaseStarted(turn.title, Phase.RANDOM, left))
+        before, deadline = turn.drawn, turn.deadline
+        if phases == _DRAWN and not scout(turn, plan, slots, left):
+            break
+        turn.drawn = before  # the round draws the same cases
+        one = _Round(turn)
+        view = _Saved(database, one) if phases == _SAVED else _Unread(database)
+        try:
+            minimal = one.run(plan, slots, left, view, phases)
+        except Stop:
+            _keep(turn, one, None, minimal=False)
+            raise
+        turn.deadline = deadline
+        if one.best is None:
+            break
+        _keep(turn, one, None, minimal)
+        left -= max(1, turn.drawn - before)
+    return left
 
 
 def _keep(turn: Turn, one: _Round, met: Finding | None, minimal: bool) -> None:

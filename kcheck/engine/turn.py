@@ -6,22 +6,29 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from kcheck.backend_spec import BackendSpec
-from kcheck.case import Case, View
+from kcheck.case import Case
 from kcheck.client import Client
 from kcheck.document import case_text
 from kcheck.engine.compiles import CompileCount
 from kcheck.engine.known import Ledger, recognise
-from kcheck.engine.settings import Settings
+from kcheck.engine.settings import Progress, Settings
 from kcheck.events import CaseDone, CaseVerdict, Cell, Discovery, Event, Phase
 from kcheck.findings import Finding
-from kcheck.layout import Layout, LayoutKind
+from kcheck.join import mark
+from kcheck.layout import LayoutKind
 from kcheck.loader import LoadedTarget
 from kcheck.protocol import Judgement
 from kcheck.store import Store
+from kcheck.weight import is_dense, weight
 
 Judged = tuple[Case, Judgement]
+T = TypeVar("T", bound=str | None)
+# What a case shows of all its layouts. A finding is of one; with it in the way nothing is known of the others.
+_SHOWN = {CaseVerdict.MATCH: Cell.MATCH, CaseVerdict.FINDINGS: Cell.COULD_NOT_CHECK}
+MOST_TEXTS = 1000  # that are told apart: a message may quote a value that differs in each case
 EARLY_CHARACTERS = 1 << 16  # of a case that is sent while another one runs
 
 
@@ -86,14 +93,16 @@ class Turn:
         self.ledger = Ledger(settings.known.get(one.spec, ()))
         self.related: dict[str, list[Finding]] = {}  # fingerprint of a discovery → its symptoms
         self.matrix: dict[str, dict[LayoutKind, Cell]] = {}
-        self.notes: list[str] = []
+        self.before: Progress | None = None  # of an earlier run, which this turn takes up
+        self.swept = (0, 0)  # steps of the sweep that ran, and that there were to run
+        self.seed = settings.random_seed
         self.partial: dict[str, str] = {}
         self.sequential: dict[str, str] = {}
         self.strided_accepted: set[str] = set()
         self.strided_declined: dict[str, str] = {}
         self.drawn = 0
         self._judgements: dict[str, Judgement] = {}
-        self._seconds: list[float] = []
+        self._slowest = 0.0  # seconds of a case that matched
         self._scouted: tuple[Case, float] | None = None  # with a worker, and when it was handed over
         self._waiting = False  # which of two files holds the case handed over last
 
@@ -103,9 +112,24 @@ class Turn:
         self.deadline = self.began + self.settings.max_time
 
     @property
+    def first_step(self) -> int:
+        """Where to begin in the sweep: an earlier run did the rest."""
+        return self.before.swept if self.before is not None else 0
+
+    @property
+    def first_draw(self) -> int:
+        """Random cases that an earlier run drew."""
+        return self.before.drawn if self.before is not None else 0
+
+    def forget(self) -> None:
+        """Forget the judgements of cases that will not be drawn again: a night has millions."""
+        kept = {entry.case.key for entry in self.ledger.entries.values()}
+        self._judgements = {key: judgement for key, judgement in self._judgements.items() if key in kept}
+
+    @property
     def patience(self) -> float:
         """Seconds after which a case that never ends can be told from a slow one of this target."""
-        return max(1.0, 20 * max(self._seconds, default=1.0))
+        return max(1.0, 20 * (self._slowest or 1.0))
 
     def judge(self, case: Case) -> Judgement:
         """Have a case judged, once; count it and report it.
@@ -126,6 +150,10 @@ class Turn:
         judgement = self.client.judge(self.spec, case)
         self._account(case, judgement, time.perf_counter() - began)
         return judgement
+
+    def look(self, case: Case) -> Judgement:
+        """What a case shows; it is not counted, for it may be another shard's."""
+        return self._judgements.get(case.key) or self.client.judge(self.spec, case)
 
     def scout(self, case: Case) -> Judged | None:
         """Hand a case to a worker and go on, so that the next one is drawn while this one runs.
@@ -174,7 +202,7 @@ class Turn:
         self._judgements[case.key] = judgement
         self._count(case, judgement)
         if judgement.verdict is CaseVerdict.MATCH:
-            self._seconds.append(seconds)
+            self._slowest = max(self._slowest, seconds)
         self.emit(CaseDone(self.title, self.phase, judgement.verdict, seconds, case, judgement.reason))
 
     def _is_left_out(self, case: Case) -> bool:
@@ -226,16 +254,16 @@ class Turn:
         self.compiles.update(judgement.compiles)
         self.exempt += judgement.exempt
         if judgement.verdict is CaseVerdict.REJECTED:
-            self.rejections[judgement.reason] += 1
+            _tally(self.rejections, judgement.reason)
         elif judgement.reason:
-            self.unchecked[judgement.reason] += 1
+            _tally(self.unchecked, judgement.reason)
         if judgement.constant != "":
-            self.constants[judgement.constant] += 1
+            _tally(self.constants, judgement.constant)
         self._note_strided(case, judgement)
         self.note_bugs(case, judgement)
-        if judgement.verdict is CaseVerdict.MATCH:
+        if judgement.verdict in _SHOWN:
             for name, view in case.views.items():
-                self.mark(name, view.kinds, Cell.MATCH)
+                self.mark(name, view.kinds, _SHOWN[judgement.verdict])
 
     def _note_strided(self, case: Case, judgement: Judgement) -> None:
         """Which arguments were accepted, and which declined, in a layout that is not contiguous."""
@@ -283,24 +311,9 @@ class Turn:
 
     def mark(self, argument: str, kinds: Iterable[LayoutKind], cell: Cell) -> None:
         """Enter a result into the layout matrix; what weighs more stays."""
-        row = self.matrix.setdefault(argument, {})
-        for kind in kinds:
-            row[kind] = min(cell, row.get(kind, cell), key=_CELL_ORDER.index)
+        mark(self.matrix.setdefault(argument, {}), dict.fromkeys(kinds, cell))
 
 
-_CELL_ORDER = (Cell.FINDING, Cell.MATCH, Cell.COULD_NOT_CHECK, Cell.REJECTED, Cell.NOT_TRIED)
-
-
-def is_dense(view: View) -> bool:
-    """The view is its own contiguous copy."""
-    return view.layout == Layout.contiguous(view.layout.shape)
-
-
-def weight(case: Case) -> tuple[int, int, int]:
-    """Size of a case, for choosing the smaller one: elements, views that are not contiguous, elements of memory."""
-    views = case.views.values()
-    return (
-        sum(view.layout.numel for view in views),
-        sum(not is_dense(view) for view in views),
-        sum(backing.numel for backing in case.backings.values()),
-    )
+def _tally(counts: Counter[T], text: T) -> None:
+    if text in counts or len(counts) < MOST_TEXTS:
+        counts[text] += 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kcheck import loader
+from kcheck import importing, loader
 from kcheck.errors import UsageError
 
 FORM = "package.module:function or path/file.py:function"
@@ -130,4 +130,4 @@ def search_path(module: ModuleType, home: Path) -> str | None:
 
 def _ordinary_path() -> list[str]:
     """Places that a run of kcheck in the current directory searches, what target files add not counted."""
-    return [place for place in sys.path if place and place not in loader.target_folders()] + [str(Path.cwd())]
+    return [place for place in sys.path if place and place not in importing.target_folders()] + [str(Path.cwd())]

@@ -10,19 +10,17 @@ from typing import Any
 from kcheck.events import CaseVerdict
 from kcheck.protocol import Judgement
 from kcheck.target import Target
+from kcheck.worker.backends.base import Backend
 from kcheck.worker.trial import Trial
 
 
-def beside(target: Target, backend: Any) -> Target:
+def beside(target: Target, backend: Backend) -> Target:
     """The target with an oracle, and masks of dead elements, that see the device that the target sees."""
-    surroundings = getattr(backend, "surroundings", None)
-    if surroundings is None:
-        return target
 
     def there(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def called(**given: Any) -> Any:
-            with surroundings():
+            with backend.surroundings():
                 return function(**given)
 
         return called
@@ -41,9 +39,9 @@ def each_config(trial: Trial, judge: Callable[[Trial], Judgement]) -> Judgement:
     Returns:
         The first judgement with findings; without any, the first that is no match.
     """
-    backend: Any = trial.backend
+    backend = trial.backend
     judgement = judge(trial)
-    if not getattr(backend, "all_configs", False):
+    if not backend.all_configs:
         return judgement
     number = 1
     try:

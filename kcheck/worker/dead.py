@@ -9,7 +9,7 @@ import torch
 
 from kcheck.case import Case, View
 from kcheck.dtypes import dtype_named
-from kcheck.errors import SpecError
+from kcheck.errors import SpecError, quoted
 from kcheck.objects import argument_of
 from kcheck.target import GRAD_OUTPUT, Target
 from kcheck.worker.arguments import arguments
@@ -41,9 +41,7 @@ def dead_masks(target: Target, case: Case, contents: Mapping[str, torch.Tensor])
             masks = [mask for _, mask in named_tensors(function(**given))]
         except Exception as error:
             file, line = user_frame(error, target)
-            raise SpecError(
-                f"{file}:{line}: the dead mask of {argument} raised {type(error).__name__}: {error}"
-            ) from None
+            raise SpecError(f"{file}:{line}: the dead mask of {argument} raised {quoted(error)}") from None
         paths = [name for name in contents if argument_of(name) == argument]
         for path, mask in zip(paths, masks, strict=False):
             found[path] = mask.to(contents[path].device)

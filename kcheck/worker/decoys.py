@@ -77,7 +77,8 @@ class Decoys:
         if made is None or made.numel() < nbytes:
             if len(self._made) >= DECOY_KINDS:
                 self._made.clear()
-            made = decoy_bytes(dtype_named(view.dtype), low, high, max(nbytes, DECOY_BYTES), which, self._device)
+            room = max(DECOY_BYTES, 1 << (nbytes - 1).bit_length())  # so that growing cases rarely need more
+            made = decoy_bytes(dtype_named(view.dtype), low, high, room, which, self._device)
             self._made[key] = made
         return made[:nbytes]
 

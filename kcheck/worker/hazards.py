@@ -10,7 +10,8 @@ import numpy as np
 from kcheck.case import Role
 from kcheck.dtypes import dtype_named
 from kcheck.findings import Finding, Kind, Severity
-from kcheck.worker.backends.base import Hazard, Side, Watch
+from kcheck.worker.backends.base import Watch
+from kcheck.worker.backends.hazard import Hazard, Side
 from kcheck.worker.checks import MAX_CELLS, UNPROVEN, source_frame
 from kcheck.worker.reference import changed_elements
 from kcheck.worker.run import Observation

@@ -13,7 +13,7 @@ from dataclasses import replace
 import torch
 
 from kcheck.findings import Finding, Kind
-from kcheck.worker.backends.base import FalseHint
+from kcheck.worker.backends.hazard import FalseHint
 from kcheck.worker.checks import source_frame
 from kcheck.worker.reference import changed_elements
 from kcheck.worker.run import Observation

@@ -16,7 +16,7 @@ from typing import Any
 
 from kcheck.backend_spec import VIEWCHECK
 from kcheck.case import Case
-from kcheck.errors import CouldNotCheck, SpecError
+from kcheck.errors import CouldNotCheck, SpecError, quoted
 from kcheck.events import CaseVerdict
 from kcheck.findings import Finding, Kind, Severity
 from kcheck.objects import argument_of
@@ -206,7 +206,7 @@ def _failed(trial: Trial, run: Observation, error: BaseException) -> Judgement:
     if _is_own(error):
         raise error
     if isinstance(error, OSError) and error.errno in _EXHAUSTED:
-        reason = f"{trial.target.name} raised {type(error).__name__}: {error}, which is the machine's trouble"
+        reason = f"{trial.target.name} raised {quoted(error)}, which is the machine's trouble"
         verdict = CaseVerdict.FINDINGS if memory else CaseVerdict.COULD_NOT_CHECK
         return Judgement(verdict, reason, memory, _launches(run))
     if isinstance(error, REJECTIONS) and len(run.watch.launches) == run.forward and not memory:
@@ -291,7 +291,7 @@ def _error_finding(target: Target, run: Observation, error: BaseException) -> Fi
     kind = error.kind if isinstance(error, ContextLost) else _STOPPED.get(type(error), Kind.TARGET_ERROR)
     frame = error.frame if isinstance(error, KernelStopped) else None
     file, line = (frame.file, frame.line) if frame else user_frame(error, target)
-    text = error.reason if isinstance(error, KernelStopped) else f"{type(error).__name__}: {error}"
+    text = error.reason if isinstance(error, KernelStopped) else quoted(error)
     return Finding(
         kind=kind,
         message=f"{target.name} raised {text}" if kind is Kind.TARGET_ERROR else text,

@@ -9,7 +9,7 @@ import torch
 
 from kcheck.case import Case, DTypeValue, Role, distinct
 from kcheck.dtypes import dtype_named
-from kcheck.errors import KcheckError, SpecError
+from kcheck.errors import KcheckError, SpecError, quoted
 from kcheck.target import Target
 from kcheck.worker.arguments import arguments
 from kcheck.worker.call import both_passes, named_tensors
@@ -131,7 +131,7 @@ def _call(
         raise
     except BaseException as error:
         file, line = user_frame(error, target)
-        raise SpecError(f"{file}:{line}: the oracle raised {type(error).__name__}: {error}") from None
+        raise SpecError(f"{file}:{line}: the oracle raised {quoted(error)}") from None
     outputs = output_names(target, case)
     wanted = [*outputs, *returned]
     if not given and outputs and not returned:

@@ -18,7 +18,7 @@ import torch
 
 from kcheck import loader
 from kcheck.case import Case
-from kcheck.errors import KcheckError
+from kcheck.errors import KcheckError, quoted
 from kcheck.job import Job, ProgressFile, Status
 from kcheck.target import Target
 from kcheck.worker.arena import dense_values
@@ -90,7 +90,7 @@ def _regions(case: Case, placement: ExactPlacement) -> list[Region]:
 
 
 def _raised(target: Target, error: Exception, watch: Watch) -> tuple[Status, str]:
-    quote = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    quote = quoted(error)
     if isinstance(error, REJECTIONS) and not watch.launches:
         return Status.REJECTED, quote
     file, line = user_frame(error, target)

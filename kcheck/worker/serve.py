@@ -11,11 +11,13 @@ from kcheck.case import Case
 from kcheck.document import case_from_json
 from kcheck.errors import KcheckError
 from kcheck.events import CaseVerdict
+from kcheck.mutation import Mutation
 from kcheck.protocol import Channel, ChannelClosed, Judgement, Measurement, Yardstick
 from kcheck.target import Target
 from kcheck.worker.backends.base import Backend
 from kcheck.worker.judge import Judge
 from kcheck.worker.measure import measure
+from kcheck.worker.mutated import ensure
 from kcheck.worker.yardstick import yardstick
 
 Answer = Judgement | Measurement | Yardstick
@@ -68,6 +70,7 @@ def _yardstick(judge: Judge, targets: Mapping[str, Target], request: Mapping[str
 def _answer(judge: Judge, targets: Mapping[str, Target], request: Mapping[str, Any]) -> Judgement:
     try:
         case = _case(request)
+        ensure(request["mutation"] and Mutation.from_json(request["mutation"]), judge.backend)
         dense, cuda_graph = frozenset(request["dense"]), bool(request["cuda_graph"])
         return judge.judge(targets[request["target"]], case, dense, cuda_graph=cuda_graph)
     except KcheckError as error:

@@ -1,9 +1,11 @@
-"""Fills as tensors: the numbers that `kcheck.fill` defines, by integer tensor arithmetic on any device."""
+"""Fills as tensors: the numbers that `kcheck.fill` defines, by integer arithmetic on arrays."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from kcheck.dtypes import DType, dtype_named
@@ -18,12 +20,13 @@ def torch_dtype(name: str) -> torch.dtype:
     return found
 
 
-def _mix(x: torch.Tensor) -> torch.Tensor:
-    """`kcheck.fill.mix` on int64 elements. Products may wrap in 64 bits; their low 32 bits are right all the same."""
-    x = x & MASK
-    x = ((x ^ (x >> 16)) * 0x7FEB352D) & MASK
-    x = ((x ^ (x >> 15)) * 0x846CA68B) & MASK
-    return x ^ (x >> 16)
+def _mix(x: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """`kcheck.fill.mix`, in place."""
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        x ^= x >> np.uint32(shift)
+        x *= np.uint32(factor)
+    x ^= x >> np.uint32(16)
+    return x
 
 
 @lru_cache(maxsize=64)
@@ -45,8 +48,9 @@ def _hashed(seed: int, start: int, count: int, device: str) -> torch.Tensor:
         from kcheck.worker.hash_kernel import hashed_on_gpu
 
         return hashed_on_gpu(seed, start, count, device)
-    index = torch.arange(start, start + count, dtype=torch.int64, device=device)
-    return _mix(_mix(index + (0x9E3779B9 * seed & MASK)) ^ mix(seed))
+    first = (start + 0x9E3779B9 * seed) & MASK
+    index = np.arange(first, first + count, dtype=np.int64).astype(np.uint32)
+    return torch.from_numpy(_mix(_mix(index) ^ np.uint32(mix(seed))).astype(np.int64)).to(device)
 
 
 def floats(bits: torch.Tensor, dtype: DType, exponent: int) -> torch.Tensor:

@@ -12,6 +12,7 @@ import ctypes
 import faulthandler
 import gc
 import os
+import resource
 import signal
 import socket
 import sys
@@ -150,8 +151,12 @@ class Zygote:
 
 
 def die_with_parent() -> None:
-    """Have the kernel end this process when its parent ends, so that nothing outlives a killed supervisor."""
+    """Have the kernel end this process when its parent ends, so that nothing outlives a killed supervisor.
+
+    Nor does a crash leave a core file: a campaign may crash a thousand workers, each with all of torch in it.
+    """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def versions() -> dict[str, str]:

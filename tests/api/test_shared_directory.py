@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import itertools
 import os
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from kcheck.case import Case
 from kcheck.errors import UsageError
 from kcheck.events import Discovery
 from kcheck.findings import Finding, Kind
-from kcheck.store import Store, read_case
+from kcheck.saved_case import read_case
+from kcheck.store import Store
 
 
 @pytest.fixture
@@ -63,6 +65,27 @@ def test_targets_of_one_name_keep_their_findings_apart(root: Path) -> None:
         store.find(fingerprint[:6])
 
 
+def test_what_a_sanitizer_shows_does_not_replace_the_case_of_fuzz(root: Path) -> None:
+    store = Store(root).open(own_process=False)
+    finding = Finding(Kind.OUT_OF_VIEW_READ, "stray", kernel="k", argument="x", source="tl.load(x)")
+    fingerprint = finding.fingerprint("forward")
+    found = {
+        (spec, tool): Discovery("forward", spec, finding, fingerprint, Case(x=number), tool=tool)
+        for number, (spec, tool) in enumerate(itertools.product(("a.py::f", "b.py::f"), ("memcheck", "", "viewcheck")))
+    }
+    assert found["a.py::f", "memcheck"].replay == f"kcheck replay {fingerprint}-memcheck --target a.py::f"
+    for (spec, tool), discovery in found.items():
+        store.save(discovery)
+        saved = store.find(discovery.saved_as, spec)
+        assert (saved.case, saved.tool) == (discovery.case, tool)
+    for (spec, tool), discovery in found.items():
+        assert store.find(discovery.saved_as, spec).case == discovery.case
+        kept = store.saved(discovery)
+        assert kept is not None
+        assert (kept.case, kept.tool) == (discovery.case, tool)
+    assert store.find(fingerprint[:5], "b.py::f").tool == ""
+
+
 @pytest.mark.parametrize("spec", ["a.py::b", "/".join(["folder"] * 60) + "/a.py::b", f"{'ü' * 120}.py::b"])
 def test_examples_of_a_target_with_any_path_can_be_saved(root: Path, spec: str) -> None:
     folder = Store(root).open(own_process=False).examples(spec)
@@ -78,3 +101,14 @@ def test_a_full_disk_is_one_sentence(root: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(UsageError, match=r"cannot write .*running\.json: No space left on device"):
         store.running("file.py::target", Case(x=1))
+
+
+@pytest.mark.parametrize(
+    ("own_process", "way"), [(True, "with --dir"), (False, "with pytest's --kcheck-dir, or start")]
+)
+def test_a_directory_that_cannot_be_made_names_the_option_that_there_is(
+    root: Path, own_process: bool, way: str
+) -> None:
+    root.touch()
+    with pytest.raises(UsageError, match=f"cannot write to {root}: .*; choose another place {way}"):
+        Store(root).open(own_process=own_process)

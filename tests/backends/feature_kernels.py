@@ -177,6 +177,12 @@ def atomic_add_only(x, o, B: tl.constexpr):
 
 
 @triton.jit
+def masked_atomic(x, before, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(before + i, tl.atomic_add(x + i, 1, mask=i < n))
+
+
+@triton.jit
 def atomic_integers(o):
     tl.atomic_cas(o, 0, 7)
     tl.atomic_xchg(o + 1, 5)

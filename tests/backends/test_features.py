@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from kcheck.worker.backends.base import CompileFailed, DeviceAssertFailed, EndlessLoop, Unsupported
+from kcheck.worker.backends.base import CompileFailed, DeviceAssertFailed, EndlessLoop, Region, Unsupported
 from kcheck.worker.backends.interpret import InterpretBackend
 
 VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
@@ -211,6 +212,17 @@ def test_integer_atomics(features: Any, silent: Any) -> None:
     with silent(o=o):
         features.atomic_integers[(1,)](o)
     assert o.tolist() == [7, 5, 7, 2, 0]
+
+
+@pytest.mark.parametrize("engine", ["sequential", "batched"])
+def test_lanes_of_an_atomic_that_are_masked_off_yield_zero(features: Any, engine: str) -> None:
+    np.full(1 << 10, 77, np.int32)  # freed again: what memory held before is not zero
+    x, before = torch.arange(5, 21, dtype=torch.int32), torch.full((16,), -1, dtype=torch.int32)
+    regions = [Region("x", x, True), Region("before", before, True)]
+    with InterpretBackend(engine=engine).watch(regions):
+        features.masked_atomic[(1,)](x, before, 10, B=16)
+    assert before.tolist() == [*range(5, 15), *[0] * 6]
+    assert x.tolist() == [*range(6, 16), *range(15, 21)]
 
 
 def test_sort_and_topk(features: Any, silent: Any) -> None:

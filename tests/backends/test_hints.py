@@ -9,7 +9,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kcheck.worker.backends.base import Conditions, FalseHint, Region, Watch
+from kcheck.worker.backends.base import Conditions, Region, Watch
+from kcheck.worker.backends.hazard import FalseHint
 from kcheck.worker.backends.interpret import InterpretBackend
 
 LANES = 8

@@ -272,7 +272,7 @@ def test_nothing_launched_is_no_pass(tmp_path: Path) -> None:
 
 def test_a_target_has_its_share_of_the_time_that_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shares: list[float] = []
-    monkeypatch.setattr("kcheck.engine.campaign.sweep", lambda turn: shares.append(turn.settings.max_time))
+    monkeypatch.setattr("kcheck.engine.campaign.sweep", lambda turn, learnt: shares.append(turn.settings.max_time))
     pair = [LoadedTarget(target, SPEC), LoadedTarget(target, SPEC)]
     settings = Settings(max_examples=0, max_time=10_000.0, total_time=6_000.0)
     list(Campaign(pair, cast(Client, StandIn(boom)), Store(tmp_path).open(), settings, "interpret").run())

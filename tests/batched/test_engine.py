@@ -4,33 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 import torch
 
 from kcheck.findings import Kind
 from kcheck.worker.backends.base import Conditions, DeviceAssertFailed, Region, Watch
-from kcheck.worker.backends.batched import engine, memory
+from kcheck.worker.backends.batched import engine, memory, record
 from kcheck.worker.backends.interpret import InterpretBackend
 
 
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
-
-
-@pytest.fixture
-def together(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each launch so far ran batched."""
-    ran: list[bool] = []
-    run = engine.BatchedEngine.run
-
-    def noted(self: Any, *arguments: Any) -> bool:
-        ran.append(run(self, *arguments))
-        return ran[-1]
-
-    monkeypatch.setattr(engine.BatchedEngine, "run", noted)
-    return ran
 
 
 def watched(launch: Callable[[], object], name: str = "batched", **tensors: torch.Tensor) -> Watch:
@@ -184,6 +171,24 @@ def test_a_variable_that_only_some_programs_have(kernels: Any, together: list[bo
     watched(lambda: kernels.assigned_by_some[(10,)](x, o), x=x, o=o)
     assert torch.equal(o[::2], x[::2])
     assert (o[1::2] == 0).all()
+
+
+def test_fewer_programs_run_at_a_time_where_their_blocks_are_wide(
+    kernels: Any, together: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first try wrote is undone: nothing is added twice."""
+    monkeypatch.setattr(engine, "_LANES", 1 << 12)
+    monkeypatch.setattr(engine, "_widths", WeakKeyDictionary())
+    sizes: list[int] = []
+    begin = record.Record.begin_chunk
+    monkeypatch.setattr(record.Record, "begin_chunk", lambda self: (sizes.append(1), begin(self))[1])
+    starts = torch.arange(0, 301 * 64, 64, dtype=torch.int32)
+    x, o, counted = torch.ones(300 * 64), torch.zeros(300), torch.zeros(1, dtype=torch.int32)
+    watched(lambda: kernels.counts_then_sums[(300,)](x, starts, o, counted, B=64), x=x, starts=starts, o=o, c=counted)
+    assert (o == 64).all()
+    assert counted.item() == 300
+    assert together == [True]
+    assert len(sizes) == 1 + 5  # all at once, then 64 at a time
 
 
 def test_a_failed_assertion_is_the_kernels(kernels: Any) -> None:

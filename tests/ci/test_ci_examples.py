@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -12,7 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+
+from kcheck.cli import cli
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
 
@@ -205,21 +209,21 @@ def test_the_gitlab_job(project: Path, tools: str, target: str, code: int) -> No
     assert bool(report.findall(".//failure")) == bool(code)
 
 
-@pytest.mark.parametrize(("target", "code"), [("kcheck_two.py::table_stride", 1), ("kcheck_two.py::fixed", 0)])
-def test_the_slurm_job(project: Path, tools: str, target: str, code: int) -> None:
-    script = ROOT / "docs" / "ci" / "slurm.sh"
-    options = ["--backend", "interpret", *QUICK.split()]
-    done = subprocess.run(
-        ["bash", str(script), target, *options],
-        cwd=project,
-        env=os.environ | {"PATH": tools, "SLURM_JOB_ID": "17"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    assert {path.name for path in (project / "kcheck-17").iterdir()} >= {"kcheck.json", "kcheck.xml", "kcheck.sarif"}
+def test_the_shards_on_github_are_those_of_one_run() -> None:
+    """Slurm's run in `tests/workers`."""
+    jobs = load(ROOT / "docs" / "ci" / "github-shards.yml")["jobs"]
+    matrix = jobs["shard"]["strategy"]["matrix"]["shard"]
+    assert matrix == list(range(1, len(matrix) + 1))
+    assert jobs["shard"]["env"]["SHARD"] == "${{ matrix.shard }}/${{ strategy.job-total }}"
+    assert jobs["kcheck"]["needs"] == "shard"
+    lines = [step["run"] for job in jobs.values() for step in job["steps"] if step.get("run", "").startswith("kcheck ")]
+    assert [shlex.split(line)[1] for line in lines] == ["fuzz", "merge"]
+    for line in lines:
+        line = line.removesuffix(" || true").replace("$SHARD", "1/4").replace("$SEED", "7")
+        _, name, *options = shlex.split(line)
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        command.make_context(name, options)
 
 
 def test_the_github_example_uses_the_inputs_and_outputs_that_there_are() -> None:

@@ -20,6 +20,7 @@ from kcheck.errors import WorkerError
 from kcheck.events import CaseVerdict
 from kcheck.findings import Kind
 from kcheck.layout import Layout
+from kcheck.machine import worker_environment
 
 TARGETS = """
     import ctypes, os, time
@@ -212,7 +213,7 @@ def test_a_zygote_that_dies_is_one_sentence(tmp_path: Path, spec: str) -> None:
     (tmp_path / "log").write_text("of an earlier run\n")
     with Client("interpret", tmp_path / "log") as client:
         client.load(spec)
-        os.kill(client._process.pid, signal.SIGKILL)
+        os.kill(client._zygote.pid, signal.SIGKILL)
         with pytest.raises(WorkerError, match="the worker process ended with code -9") as caught:
             client.judge(spec, case("fine"))
     assert "earlier" not in str(caught.value)
@@ -229,7 +230,7 @@ def test_nothing_outlives_a_killed_supervisor(tmp_path: Path, spec: str) -> None
         client.load({spec!r})
         out = Tensor("float32", Layout.contiguous((4,)), role=Role.OUTPUT)
         client.judge({spec!r}, Case(out=out, mode="fine", mark=""))
-        print(client._process.pid, client._pid, flush=True)
+        print(client._zygote.pid, client._pid, flush=True)
         client.judge({spec!r}, Case(out=out, mode="hang", mark=""))
     """
     process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True)
@@ -323,3 +324,8 @@ def test_a_spawned_worker_that_cannot_start_is_one_sentence(tmp_path: Path) -> N
         client.load(spec)
         with pytest.raises(WorkerError, match="ended with code -9 before it was ready"):
             client.judge(spec, case("fine"))
+
+
+def test_workers_bring_their_interpreter_whatever_the_tests_of_the_user_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert "TRITON_INTERPRET" not in worker_environment()

@@ -68,7 +68,7 @@ def test_every_command_is_listed() -> None:
 
 def test_options_that_are_named_exist() -> None:
     context = click.Context(cli)
-    known = {"--index-url", "--help", "--write-baseline", "--kcheck-allow-skip", "--gpus"}
+    known = {"--index-url", "--help", "--write-baseline", "--kcheck-allow-skip", "--kcheck-dir", "--gpus"}
     known |= {f"--kcheck-{name.replace('_', '-')}" for name in _OPTIONS}
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)

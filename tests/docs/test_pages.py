@@ -36,10 +36,19 @@ LANGUAGES = {"python", "console", "diff", "yaml", "toml"}
 NOT_RUN = {
     "installs packages": 2,
     "needs an NVIDIA GPU": 8,
+    "takes half a minute": 1,
+    "needs a run that was killed": 1,
 }
 KERNELS = Path(__file__).parent / "kernels"
 # Pages that say that they use the README's target.
-OF_README = {"docs/reports.md", "docs/sanitize.md", "docs/pytest.md", "docs/ci/README.md"}
+OF_README = {
+    "docs/ci/README.md",
+    "docs/long-runs.md",
+    "docs/pytest.md",
+    "docs/reports.md",
+    "docs/sanitize.md",
+    "docs/workers.md",
+}
 BUDGET = "[tool.kcheck]\nmax-examples = 20\nseed = 1\n"  # pages show commands without it
 
 

@@ -167,6 +167,52 @@ def test_a_wrong_value_with_the_same_culprit_is_a_symptom(tmp_path: Path) -> Non
     assert len([e for e in events if isinstance(e, BugFound)]) == 1
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("sweep", [True, False])
+def test_one_wrong_stride_has_one_headline_whichever_of_its_faces_is_met_first(
+    tmp_path: Path, sweep: bool, seed: int
+) -> None:
+    def collides_or_strays(case: Case) -> Judgement:
+        layout = case.views["out"].layout  # whose column stride is taken to be 1
+        if layout.shape[0] < 2 or layout.strides[1] == 1:
+            return MATCH
+        if layout.strides[0] == 1:  # another row's element
+            return showing(Finding(Kind.RACE, "race", kernel="k", source="store", argument="out"))
+        if case.args["flag"]:
+            return showing(Finding(Kind.LAYOUT_VARIANCE, "differs", kernel="k", argument="out"))
+        return showing(Finding(Kind.OUT_OF_VIEW_WRITE, "strays", kernel="k", source="store", argument="out"))
+
+    result, events = run(collides_or_strays, tmp_path, sweep=sweep, seed=seed, max_examples=300)
+    (discovery,) = result.discoveries
+    assert discovery.finding.kind is Kind.OUT_OF_VIEW_WRITE
+    assert {f.kind for f in discovery.related} == {Kind.RACE, Kind.LAYOUT_VARIANCE}
+    assert len([e for e in events if isinstance(e, BugFound)]) == 1
+
+
+def test_a_collision_alone_is_the_headline_and_a_wrong_value_its_symptom(tmp_path: Path) -> None:
+    def collides(case: Case) -> Judgement:
+        layout = case.views["out"].layout
+        if layout.strides[1] == 1 or layout.shape[0] < 2:
+            return MATCH
+        kind = Kind.LAYOUT_VARIANCE if case.args["flag"] else Kind.RACE
+        return showing(Finding(kind, "wrong", kernel="k", source="store", argument="out"))
+
+    result, events = run(collides, tmp_path)
+    (discovery,) = result.discoveries
+    assert discovery.finding.kind is Kind.RACE
+    assert [f.kind for f in discovery.related] == [Kind.LAYOUT_VARIANCE]
+    assert len([e for e in events if isinstance(e, BugFound)]) == 1
+
+
+def test_a_race_in_every_layout_is_beside_a_stray_access_and_not_its_effect(tmp_path: Path) -> None:
+    def both(case: Case) -> Judgement:
+        race = Finding(Kind.RACE, "race", kernel="k", source="add", argument="out")
+        return showing(race, *stray(case).findings) if case.views["out"].layout.shape[0] >= 2 else MATCH
+
+    result, _ = run(both, tmp_path)
+    assert {d.finding.kind for d in result.discoveries} == {Kind.RACE, Kind.OUT_OF_VIEW_READ}
+
+
 def test_a_wrong_value_of_its_own_is_told(tmp_path: Path) -> None:
     def logic(case: Case) -> Judgement:
         return (
@@ -484,3 +530,24 @@ def test_time_ends_a_run(tmp_path: Path) -> None:
     began = time.monotonic()
     run(lambda case: MATCH, tmp_path, max_examples=1_000_000, max_time=1.0)
     assert time.monotonic() - began < 20
+
+
+def test_a_simpler_case_that_is_saved_and_still_shows_the_bug_stays(tmp_path: Path) -> None:
+    def saved() -> Case:
+        return Store(tmp_path / "store").find(fingerprint).case
+
+    (minimal,) = run(stray, tmp_path)[0].discoveries
+    fingerprint = minimal.fingerprint
+    larger = {"sweep": False, "plan": Plan({"rows": 9}, {"x": LayoutKind.TRANSPOSED})}
+    (met,) = run(stray, tmp_path, **larger)[0].discoveries
+    assert met.fingerprint == fingerprint
+    assert met.case.views["x"].layout.shape == (9, 4)
+    assert any("an earlier run has saved a simpler case" in note for note in met.finding.notes)
+    assert saved() == minimal.case
+
+    def only_large(case: Case) -> Judgement:  # the bug has changed: the small case does not show it any more
+        return stray(case) if case.views["x"].layout.shape[0] >= 5 else MATCH
+
+    (met,) = run(only_large, tmp_path, **larger)[0].discoveries
+    assert not met.finding.notes
+    assert saved() == met.case

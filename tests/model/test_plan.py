@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -9,7 +11,7 @@ from kcheck import Case, plan
 from kcheck import strategies as ks
 from kcheck.case import View
 from kcheck.layout import LayoutKind
-from kcheck.plan import Choice, Drawing, Plan
+from kcheck.plan import Choice, Drawing, Plan, Slots
 
 K = LayoutKind
 
@@ -24,9 +26,9 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(x=draw(ks.tensors((rows, columns), ("float32", "int8"))), out=out, mode=mode)
 
 
-def draw_under(asked: Plan, slots: tuple[str, ...] = (), strategy: st.SearchStrategy[Case] | None = None) -> tuple[
-    Case, Drawing
-]:  # fmt: skip
+def draw_under(
+    asked: Plan, slots: Slots = MappingProxyType({}), strategy: st.SearchStrategy[Case] | None = None
+) -> tuple[Case, Drawing]:
     """The first case under a plan, and its record."""
     found: list[tuple[Case, Drawing]] = []
 
@@ -41,7 +43,12 @@ def draw_under(asked: Plan, slots: tuple[str, ...] = (), strategy: st.SearchStra
 
 
 CASES = cases()
-SLOTS = ("", "out", "x")
+
+
+def slots(strategy: st.SearchStrategy[Case] | None = None, **pins: int | str) -> Slots:
+    """Which draw of a case becomes which argument."""
+    case, record = draw_under(Plan(pins, small=True), strategy=strategy)
+    return record.learn_slots(case.drawn)
 
 
 def view(case: Case, name: str) -> View:
@@ -59,9 +66,9 @@ def test_the_record_tells_what_was_offered() -> None:
     assert record.choices["columns"] == Choice("columns", (1, 2, 3, 4, 5, 7, 8))
     assert {1, 2, 20, 31, 32, 33, 64} <= set(record.choices["rows"].values)
     assert record.choices["mode"] == Choice("mode", ("sum", "mean"))
-    assert record.learn_slots(case.drawn) == SLOTS
+    assert list(record.learn_slots(case.drawn).values()) == ["out", "x"]
     assert record.unmet == []
-    kinds = dict(zip(SLOTS, (kinds for _, kinds in record.tensors), strict=True))
+    kinds = dict(zip(("", "out", "x"), (kinds for _, kinds in record.tensors), strict=True))
     assert {K.CONTIGUOUS, K.NARROWED, K.TRANSPOSED, K.EXPANDED} <= set(kinds["x"])
     assert K.EXPANDED not in kinds["out"]
     assert all(K.FAR not in offered and K.EMPTY not in offered for offered in kinds.values())
@@ -99,8 +106,9 @@ def test_pins_are_honoured() -> None:
 
 def test_every_pinned_kind_is_honoured() -> None:
     _, record = draw_under(Plan(small=True))
+    learnt = slots()
     for kind in record.tensors[2][1]:
-        case, again = draw_under(Plan(layouts={"x": kind}, small=True), SLOTS)
+        case, again = draw_under(Plan(layouts={"x": kind}, small=True), learnt)
         assert kind in view(case, "x").kinds
         assert view(case, "out").kinds == {K.CONTIGUOUS}
         assert again.unmet == []
@@ -108,11 +116,12 @@ def test_every_pinned_kind_is_honoured() -> None:
 
 def test_a_pin_holds_while_the_rest_is_random() -> None:
     rows = set()
+    learnt = slots()
 
     @settings(max_examples=40, database=None)
     @given(st.data())
     def take(data: st.DataObject) -> None:
-        with plan.drawing(Drawing(Plan({"columns": 3}, {"x": K.STEPPED}), SLOTS)):
+        with plan.drawing(Drawing(Plan({"columns": 3}, {"x": K.STEPPED}), learnt)):
             case = data.draw(CASES)
         assert view(case, "x").layout.shape[1] == 3
         assert K.STEPPED in view(case, "x").kinds or view(case, "x").layout.shape == (1, 1)
@@ -124,7 +133,7 @@ def test_a_pin_holds_while_the_rest_is_random() -> None:
 
 def test_pins_that_cannot_be_honoured_are_said_once_and_the_rest_is_drawn() -> None:
     asked = Plan({"columns": 9, "mode": "median", "rows": "tall"}, {"out": K.EXPANDED, "x": K.EMPTY}, small=True)
-    case, record = draw_under(asked, SLOTS)
+    case, record = draw_under(asked, slots())
     assert record.unmet == [
         "rows=tall is outside 1 … 64",
         "columns=9 is outside 1 … 8",
@@ -137,12 +146,12 @@ def test_pins_that_cannot_be_honoured_are_said_once_and_the_rest_is_drawn() -> N
 
 
 def test_kinds_that_a_strategy_does_not_allow_are_unmet() -> None:
-    _, record = draw_under(Plan(layouts={"out": K.EXPANDED}, small=True), SLOTS)
+    _, record = draw_under(Plan(layouts={"out": K.EXPANDED}, small=True), slots())
     assert record.unmet == ["out cannot be expanded: its strategy does not allow it"]
 
 
 def test_far_is_drawn_where_pinned() -> None:
-    case, record = draw_under(Plan(layouts={"x": K.FAR}, small=True), SLOTS)
+    case, record = draw_under(Plan(layouts={"x": K.FAR}, small=True), slots())
     assert K.FAR in view(case, "x").kinds
     assert record.unmet == []
 
@@ -157,3 +166,31 @@ def test_options_are_pinned_by_their_text() -> None:
         assert case.args["scale"] == value
         assert record.unmet == []
         assert record.choices["scale"].values == ("1.5", "None", "True", -1, "-2")
+
+
+@st.composite
+def conditional(draw: st.DrawFn) -> Case:
+    given = draw(ks.options("out", ("none", "given"))) == "given"
+    out = draw(ks.outputs((4, 4))) if given else None
+    more = [draw(ks.tensors((4, 4))) for _ in range(2)]
+    return Case(out=out, x=draw(ks.tensors((4, 4))), y=more[0], z=more[1])
+
+
+def test_a_tensor_that_is_drawn_under_a_condition_shifts_no_other() -> None:
+    strategy = conditional()
+    learnt = {**slots(strategy), **slots(strategy, out="given")}
+    assert sorted(learnt.values()) == ["out", "x", "y", "z"]
+    for way in ("none", "given"):
+        for name in learnt.values():
+            asked = Plan({"out": way}, {name: K.TRANSPOSED}, small=True)
+            case, record = draw_under(asked, learnt, strategy)
+            assert [path for path, v in case.views.items() if K.TRANSPOSED in v.kinds] == [name] * (name in case.views)
+            assert not record.is_misled(case.drawn)
+
+
+def test_a_pinned_tensor_that_is_drawn_where_nobody_knew_is_told() -> None:
+    strategy = conditional()
+    case, record = draw_under(Plan({"out": "given"}, {"out": K.TRANSPOSED}), slots(strategy), strategy)
+    assert record.is_misled(case.drawn)
+    case, record = draw_under(Plan({"out": "given"}, {"x": K.TRANSPOSED}), slots(strategy), strategy)
+    assert not record.is_misled(case.drawn)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 import kcheck.reports
 from kcheck.errors import UsageError
 from kcheck.events import Event
-from kcheck.reports import Report, Reports, open_reports
+from kcheck.reports import FORMATS, Report, Reports, open_reports
 
 
 def test_the_console_alone(events: Sequence[Event], capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,6 +98,28 @@ def test_what_is_asked_for_is_put_below_the_directory(
         for event in events:
             report.handle(event)
     assert sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()) == files
+
+
+@pytest.mark.parametrize(("name", "below"), [*product(FORMATS[1:], [False]), ("json", True), ("html", True)])
+def test_a_dash_is_stdout_in_every_format(
+    name: str,
+    below: bool,
+    events: Sequence[Event],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    before = list(tmp_path.iterdir())
+    for spec in (name, f"{name}=-"):
+        with open_reports([spec], directory=tmp_path if below and spec == f"{name}=-" else None, width=80) as reports:
+            for event in events:
+                reports.handle(event)
+    twice = capsys.readouterr().out
+    assert len(twice) > 20
+    assert twice[: len(twice) // 2] == twice[len(twice) // 2 :]
+    assert list(tmp_path.iterdir()) == before
 
 
 def test_an_absolute_path_stays(events: Sequence[Event], tmp_path: Path) -> None:

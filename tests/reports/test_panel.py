@@ -42,7 +42,9 @@ def test_the_panel_as_a_whole(wild_read: Discovery, width: int, golden: Callable
     assert f"    {wild_read.replay}" in lines
 
 
-def test_values_culprit_and_an_interrupted_shrink(mismatch: Discovery, golden: Callable[[str, str], None]) -> None:
+def test_values_culprit_and_a_shrink_that_came_to_no_end(
+    mismatch: Discovery, golden: Callable[[str, str], None]
+) -> None:
     """Golden text of a value mismatch whose cause is another argument's layout."""
     text = render(FindingPanel(mismatch), 80)
     golden("mismatch-80.txt", text)
@@ -50,7 +52,7 @@ def test_values_culprit_and_an_interrupted_shrink(mismatch: Discovery, golden: C
     assert "worst at [1, 7]: 3.5 instead of -0.25, off by 3.75, allowed 1.3e-06" in text
     assert re.search(r"\[1, 2\] +1 +nan\n", text)
     assert "block_table = torch.empty((2, 16), dtype=torch.int32)[:, :3]" in text
-    assert "this is the smallest so far: shrinking was" in text
+    assert "this is the smallest of them: not shrunk to the" in text
     assert "[1, :]  X x x x x x x x   out[1, :]" in text
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kcheck import loader
+from kcheck.cli import sanitize
 from kcheck.cli.options import chosen_backend
 from kcheck.engine.draw import simplest
 from kcheck.errors import CouldNotCheck
@@ -19,6 +20,7 @@ from kcheck.sanitizer.launch import Launcher, Setup
 from kcheck.sanitizer.locate import Sanitizer, locate
 from kcheck.sanitizer.session import Session
 from kcheck.sanitizer.tool import Tool
+from kcheck.store import Store
 
 FAKE = Path(__file__).with_name("fake_compute_sanitizer.py")
 WITHOUT_GPU = pytest.mark.skipif(chosen_backend("auto") == "cuda", reason="this machine has a GPU")
@@ -40,23 +42,17 @@ def sentence(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr
 
 
-def test_without_the_tool(tmp_path: Path) -> None:
-    try:
-        locate({"PATH": "/nowhere"})
-        pytest.skip("compute-sanitizer is installed here")
-    except CouldNotCheck:
-        pass
-    said = sentence(kcheck(tmp_path, "sanitize", "builtin:paged_gather", "--tool", "memcheck", path="/nowhere"))
-    assert "compute-sanitizer is missing" in said
-    assert "pip install 'kcheck[sanitizer]'" in said
+def test_without_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kcheck.sanitizer.locate._candidates", lambda environ: iter(()))
+    monkeypatch.setattr(sanitize, "check_gpu", lambda: None)
+    with pytest.raises(CouldNotCheck, match=r"compute-sanitizer is missing.*pip install 'kcheck\[sanitizer\]'"):
+        sanitize._setup(Store(tmp_path).open(own_process=False), 1.0, leaks=False)
 
 
 @WITHOUT_GPU
 def test_without_a_gpu(tmp_path: Path) -> None:
-    program = tmp_path / "compute-sanitizer"
-    program.write_text(f"#!{sys.executable}\nprint('Version 2025.3.1.0')\n")
-    program.chmod(0o755)
-    said = sentence(kcheck(tmp_path, "sanitize", "builtin:paged_gather", "--tool", "memcheck", path=str(tmp_path)))
+    """Whether or not compute-sanitizer is there: nobody need install it in vain."""
+    said = sentence(kcheck(tmp_path, "sanitize", "builtin:paged_gather", "--tool", "memcheck", path="/nowhere"))
     assert said == "kcheck: an NVIDIA GPU and its driver are missing: this machine shows none in /dev\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from kcheck import strategies as ks
 from kcheck.case import Role
 from kcheck.errors import SpecError
 from kcheck.layout import LayoutKind
-from kcheck.plan import Drawing, Plan
+from kcheck.plan import Drawing, Plan, Slots
 from kcheck.strategies import PagedKV, tables
 from kcheck.strategies.indexing import integers_of
 
@@ -32,7 +33,9 @@ def used(kv: PagedKV) -> list[tuple[int, ...]]:
     return [row[: -(-length // kv.block_size)] for row, length in zip(rows(kv), kv.lengths, strict=True)]
 
 
-def small(asked: Plan, strategy: st.SearchStrategy[Any] = ANY_KV, slots: tuple[str, ...] = ()) -> tuple[Any, Drawing]:
+def small(
+    asked: Plan, strategy: st.SearchStrategy[Any] = ANY_KV, slots: Slots = MappingProxyType({})
+) -> tuple[Any, Drawing]:
     """What a strategy draws first under a plan, and the record."""
 
     @st.composite
@@ -216,9 +219,9 @@ def test_a_length_that_no_row_can_hold_is_unmet() -> None:
 
 @pytest.mark.parametrize("argument", ["lens", "table"])
 def test_every_layout_of_lengths_and_table(argument: str) -> None:
-    slots = ("lens", "table")
-    _, record = small(Plan(small=True))
-    offered = record.tensors[slots.index(argument)][1]
+    kv, record = small(Plan(small=True))
+    slots = record.learn_slots({"lens": kv.seq_lens, "table": kv.block_table})
+    offered = dict(zip(slots.values(), (kinds for _, kinds in record.tensors), strict=True))[argument]
     assert K.EXPANDED in offered
     for kind in offered:
         kv, again = small(Plan(layouts={argument: kind}, small=True), slots=slots)
@@ -230,7 +233,9 @@ def test_every_layout_of_lengths_and_table(argument: str) -> None:
 
 
 def test_different_lengths_are_not_expanded() -> None:
-    _, record = small(Plan({"lengths": "ragged"}, {"lens": K.EXPANDED}, small=True), slots=("lens", "table"))
+    kv, record = small(Plan(small=True))
+    slots = record.learn_slots({"lens": kv.seq_lens})
+    _, record = small(Plan({"lengths": "ragged"}, {"lens": K.EXPANDED}, small=True), slots=slots)
     assert record.unmet == ["lens cannot be expanded: its shape (2,) and its values leave no such layout"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from kcheck.dtypes import DTYPES, dtype_named
 from kcheck.errors import SpecError
 from kcheck.fill import Fill
 from kcheck.layout import Layout, LayoutKind
-from kcheck.plan import Drawing, Plan
+from kcheck.plan import Drawing, Plan, Slots
 
 K = LayoutKind
 NAMES = sorted(DTYPES)
@@ -170,16 +171,20 @@ def test_the_plainest_parts_cover_their_memory(
 
 def test_pins_of_parts() -> None:
     @st.composite
-    def pair(draw: st.DrawFn, kind: LayoutKind) -> tuple[tuple[Tensor, ...], Drawing]:
-        with plan.drawing(Drawing(Plan(layouts={"v": kind}, small=True), ("k", "v"))) as record:
+    def pair(
+        draw: st.DrawFn, kind: LayoutKind, slots: Slots = MappingProxyType({})
+    ) -> tuple[tuple[Tensor, ...], Drawing]:
+        with plan.drawing(Drawing(Plan(layouts={"v": kind}, small=True), slots)) as record:
             return draw(ks.planes((3, 4), "int8")), record
 
+    (k, v), record = first(pair(K.INTERLEAVED))
+    slots = record.learn_slots({"k": k, "v": v})
     for kind in (K.INTERLEAVED, K.NARROWED, K.OFFSET, K.STEPPED, K.TRANSPOSED, K.FAR):
-        parts, record = first(pair(kind))
+        parts, record = first(pair(kind, slots))
         assert all(kind in tensor.layout.kinds(1) for tensor in parts)
         assert record.unmet == []
     for kind in (K.CONTIGUOUS, K.EXPANDED, K.DEGENERATE):
-        assert first(pair(kind))[1].unmet[0].startswith(f"v cannot be {kind}: ")
+        assert first(pair(kind, slots))[1].unmet[0].startswith(f"v cannot be {kind}: ")
 
 
 @pytest.mark.parametrize(

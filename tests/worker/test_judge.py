@@ -22,11 +22,11 @@ from kcheck.findings import Kind
 from kcheck.layout import Dim, Layout
 from kcheck.protocol import Judgement
 from kcheck.target import Target
-from kcheck.worker.backends.base import PLAIN, Conditions, Frame, Launch, ProgramOrder, Region, Watch
+from kcheck.worker.backends.base import PLAIN, Backend, Conditions, Frame, Launch, ProgramOrder, Region, Watch
 from kcheck.worker.judge import Judge
 
 
-class TorchOnly:
+class TorchOnly(Backend):
     """A backend for targets without kernels: it sees one launch, and nothing of what torch does."""
 
     name = "torch"

@@ -46,15 +46,18 @@ def rmw(
         return Lanes(np.zeros(shape, value.data.dtype), element)
     kind = 1 + _COMMUTING.index(name) if unused and name in _COMMUTING and value.data.dtype.kind != "f" else 0
     _note(memory, argument, value.data.itemsize, index, active, programs, kind)
-    operand = np.ascontiguousarray(np.broadcast_to(value.data, shape))
+    turn = memory.next_turn(not unused or name not in (*_COMMUTING, "FADD"))
+    addresses, index, active, operand = (
+        np.ascontiguousarray(one[turn]) for one in (addresses, index, active, np.broadcast_to(value.data, shape))
+    )
     if element is tl.bfloat16:
         flat = argument.backing.flat(operand.dtype)
         result = np.zeros(shape, operand.dtype)
         result[active] = _add_bfloat16(flat, index[active], operand[active])
     else:
         result = np.array(native_memory.atomic_rmw(operation, addresses, operand, active, order)).reshape(shape)
-        result[~active] = 0  # it is undefined
-    return Lanes(result, element)
+        result[~active] = 0  # as one after the other
+    return Lanes(result[turn], element)
 
 
 def compare_and_swap(memory: Memory, order: Any, pointer: Any, expected: Any, value: Any, programs: Programs) -> Any:
@@ -66,9 +69,10 @@ def compare_and_swap(memory: Memory, order: Any, pointer: Any, expected: Any, va
     if argument is None:
         raise NotBatched
     _note(memory, argument, value.data.itemsize, index, active, programs, 0)
-    operands = [np.ascontiguousarray(np.broadcast_to(one.data, shape)) for one in (expected, value)]
-    result = native_memory.atomic_cas(addresses, *operands, order)
-    return Lanes(np.asarray(result).reshape(shape), expected.dtype.scalar)
+    turn = memory.next_turn(ordered=True)
+    operands = (np.broadcast_to(one, shape)[turn] for one in (addresses, expected.data, value.data))
+    result = native_memory.atomic_cas(*map(np.ascontiguousarray, operands), order)
+    return Lanes(np.asarray(result).reshape(shape)[turn], expected.dtype.scalar)
 
 
 def _positions(

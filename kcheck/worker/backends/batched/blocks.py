@@ -80,20 +80,45 @@ def pointers(builder: BatchedBuilder, blocks: Any, offsets: Sequence[Any], check
     Returns:
         Handles of the pointers and of the mask, None for all lanes.
     """
-    shape = [int(size) for size in blocks.block_shape]
-    kind = block_type(tl.int64, tuple(shape))
+    shape = tuple(int(size) for size in blocks.block_shape)
+    along = (_along(builder, shape, dimension, _wide(offset)) for dimension, offset in enumerate(offsets))
+    return _located(builder, blocks, shape, list(along), checked)
+
+
+def row_pointers(builder: BatchedBuilder, blocks: Any, rows: Any, column: Any) -> tuple[Any, Any]:
+    """The lanes of some rows, from a column on; see `pointers`.
+
+    Args:
+        builder: Makes the values.
+        blocks: A descriptor of two dimensions.
+        rows: Handle of a block of one dimension.
+        column: Handle of a scalar.
+    """
+    shape = rows.data.shape[1], int(blocks.block_shape[-1])
+    spread = builder.create_broadcast(builder.create_expand_dims(_wide(rows), 1), shape)
+    return _located(builder, blocks, shape, [spread, _along(builder, shape, 1, _wide(column))], (0, 1))
+
+
+def _along(builder: BatchedBuilder, shape: tuple[int, ...], dimension: int, start: Any) -> Any:
+    """Positions along one dimension of a block."""
+    size = [1] * len(shape)
+    size[dimension] = shape[dimension]
+    steps = builder.create_broadcast(Lanes(np.arange(shape[dimension]).reshape(1, *size), tl.int64), shape)
+    return builder.create_add(builder.create_splat(block_type(tl.int64, shape), start), steps)
+
+
+def _located(
+    builder: BatchedBuilder, blocks: Any, shape: tuple[int, ...], positions: Sequence[Any], checked: Collection[int]
+) -> tuple[Any, Any]:
+    """Pointers to elements at positions along each dimension, and which lie inside of the shape; see `pointers`."""
+    kind = block_type(tl.int64, shape)
+    zero = builder.create_splat(kind, Lanes(np.zeros(1, np.int64), tl.int64))
     mask = None
-    made = builder.create_splat(block_type(blocks.base.dtype, tuple(shape)), blocks.base)
-    for dimension, size in enumerate(shape):
-        along = [1] * len(shape)
-        along[dimension] = size
-        steps = builder.create_broadcast(Lanes(np.arange(size).reshape(1, *along), tl.int64), shape)
-        start = builder.create_splat(kind, _wide(offsets[dimension]))
-        position = builder.create_add(start, steps)
+    made = builder.create_splat(block_type(blocks.base.dtype, shape), blocks.base)
+    for dimension, position in enumerate(positions):
         stride = builder.create_splat(kind, _wide(blocks.strides[dimension]))
         made = builder.create_addptr(made, builder.create_mul(position, stride))
         if dimension in checked:
-            zero = builder.create_splat(kind, Lanes(np.zeros(1, np.int64), tl.int64))
             end = builder.create_splat(kind, _wide(blocks.shape[dimension]))
             inside = builder.create_and(builder.create_icmpSGE(position, zero), builder.create_icmpSLT(position, end))
             mask = inside if mask is None else builder.create_and(mask, inside)
@@ -101,7 +126,7 @@ def pointers(builder: BatchedBuilder, blocks: Any, offsets: Sequence[Any], check
 
 
 def _wide(handle: Any) -> Lanes:
-    """A scalar as int64."""
+    """Integers as int64."""
     return Lanes(handle.data.astype(np.int64), tl.int64)
 
 

@@ -19,8 +19,18 @@ from kcheck.worker.backends.interpret.arguments import Backing
 Numbers = npt.NDArray[np.int32]
 Positions = npt.NDArray[np.int64]
 
+# At atomics programs take turns; they would, if fewer ran together; or they do not.
+Turns = Literal["taken", "wanted", "never"]
+
 MAX_CELLS = 1 << 26  # of a backing whose cells are looked at one by one
 _MANY = -1  # several programs
+
+
+class OrderMatters(NotBatched):
+    """Programs that run together mix their atomics on the same elements in another order than one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__("atomics of several programs on the same elements, whose order matters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +56,15 @@ class Footprint:
     Args:
         backing: The memory.
         width: Bytes of a cell: of every access.
+        turns: Whether the order of atomics may be another one.
     """
 
-    def __init__(self, backing: Backing, width: int) -> None:
+    def __init__(self, backing: Backing, width: int, turns: Turns = "never") -> None:
         self.width = width
         self._cells = backing.size // width
         self._runs: list[Runs] = []
         self._painted: dict[str, Numbers] = {}
-        self._order = AtomicOrder()
+        self._order = AtomicOrder(turns == "taken")
 
     # -- taking down ------------------------------------------------------------------------------------------------
 
@@ -176,9 +187,13 @@ class AtomicOrder:
 
     A call handles its lanes in the order of programs, which is right by itself. Two calls of one chunk mix the
     programs: that is right on cells that each touches for one program alone, and where the order does not matter.
+
+    Args:
+        turns: Any effect will do that some order has.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, turns: bool) -> None:
+        self._turns = turns
         self._kinds = [0]
 
     def note(self, owners: Numbers, calls: Numbers, programs: Numbers, cells: Positions, kind: int, first: int) -> None:
@@ -193,14 +208,14 @@ class AtomicOrder:
             first: Number of the first call of this chunk, what `calls` was before.
 
         Raises:
-            NotBatched: The order might matter.
+            OrderMatters: The effect might be another one.
         """
         before, old = calls[cells], owners[cells]
         recent = before > first
-        if recent.any():
+        if not self._turns and recent.any():
             other = np.array(self._kinds)[before]
             if (recent & (old != programs) & ((other != kind) | (kind == 0))).any():
-                raise NotBatched("atomics of several programs on the same elements, whose order matters")
+                raise OrderMatters
         self._kinds.append(kind)
         owners[cells] = programs
         calls[cells] = len(self._kinds) - 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -16,6 +16,7 @@ from kcheck.worker.backends.batched.builder import BatchedBuilder
 from kcheck.worker.backends.batched.names import Names, refused
 from kcheck.worker.backends.batched.semantic import BatchedSemantic
 from kcheck.worker.backends.batched.values import (
+    Array,
     Lanes,
     NotBatched,
     as_sequential,
@@ -24,7 +25,7 @@ from kcheck.worker.backends.batched.values import (
 )
 from kcheck.worker.backends.interpret import libdevice as functions
 from kcheck.worker.backends.interpret.patches import PatchSet
-from kcheck.worker.backends.interpret.products import _constant_formats
+from kcheck.worker.backends.interpret.products import constant_formats
 from kcheck.worker.backends.interpret.triton_seams import (
     core,
     cuda_libdevice,
@@ -93,7 +94,7 @@ class Language:
             put(owner, "static_print", refused("tl.static_print"))
             for name in ("multiple_of", "max_contiguous", "max_constancy"):
                 put(owner, name, hints.hint(name, self._home))
-            put(owner, "dot_scaled", _constant_formats(self._bound(core.dot_scaled)))
+            put(owner, "dot_scaled", constant_formats(self._bound(core.dot_scaled)))
         put(Tensor, "reduce", reduce)
         put(Tensor, "associative_scan", scan)
         put(Tensor, "__bool__", lambda tensor: self._within or _bool(tensor))  # there: whether it is not None
@@ -118,24 +119,16 @@ class Language:
             tensors = [self.semantic.to_tensor(argument) for argument in arguments]
             if function is None or any(tensor.dtype in (tl.bfloat16, tl.float16) for tensor in tensors):
                 raise NotBatched(f"libdevice.{name}")
-            tensors = self.broadcast(tensors)
-            arrays = np.broadcast_arrays(*(as_sequential(tensor.handle.data) for tensor in tensors))
+            arrays = np.broadcast_arrays(*_operands(tensors))
             result = np.asarray(function(*arrays))
             if result.dtype.kind == "f":
                 result = result.astype(arrays[0].dtype, copy=False)
             element = {np.dtype(bool): tl.int1, np.dtype(np.int32): tl.int32, np.dtype(np.int64): tl.int64}.get(
                 result.dtype, tensors[0].dtype
             )
-            return block(Lanes(result, element), element, shape_of(tensors[0]))
+            return block(Lanes(result, element), element, result.shape[1:])
 
         return call
-
-    def broadcast(self, tensors: list[Any]) -> list[Any]:
-        """Tensors in their common shape."""
-        widest = tensors[0]
-        for tensor in tensors[1:]:
-            widest, _ = self.semantic.broadcast_impl_value(widest, tensor)
-        return [self.semantic.broadcast_impl_value(tensor, widest)[0] for tensor in tensors]
 
     def _call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         within, self._within = self._within, False
@@ -174,6 +167,17 @@ class Language:
             return imported
         free = zip(function.__code__.co_freevars, function.__closure__, strict=True)
         return imported | {name: cell.cell_contents for name, cell in free}
+
+
+def _operands(tensors: Sequence[Any]) -> list[Array]:
+    """Data of equal rank. Scalars are not written out: for a power that is one number numpy has code of its own."""
+    shapes = [shape_of(tensor) for tensor in tensors]
+    rank = max(map(len, shapes))
+    made = []
+    for tensor, shape in zip(tensors, shapes, strict=True):
+        data = as_sequential(tensor.handle.data) if shape else tensor.handle.data
+        made.append(data.reshape(len(data), *(1,) * (rank - len(shape)), *shape))
+    return made
 
 
 def _names_libdevice(function: FunctionType) -> bool:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
-from kcheck.worker.backends.batched.footprint import Footprint, Runs, numbers_of
+from kcheck.worker.backends.batched.footprint import Runs, Turns
 from kcheck.worker.backends.batched.places import Bools, Positions, distinct, heads, lanes_of, place
 from kcheck.worker.backends.batched.programs import Programs
+from kcheck.worker.backends.batched.record import Record
 from kcheck.worker.backends.batched.values import (
     Array,
     Constant,
@@ -26,67 +26,22 @@ from kcheck.worker.backends.batched.values import (
 from kcheck.worker.backends.interpret.arguments import TAG_SHIFT, Argument
 from kcheck.worker.backends.interpret.triton_seams import interpreter
 
-MAX_SAVED = 1 << 30  # bytes of old values that are kept
 
-
-class Memory:
+class Memory(Record):
     """The memory of one launch.
 
     Args:
         arguments: Its tensor arguments.
         programs: How many programs run in all.
         poison: Byte that memory without a value is filled with, if known.
+        turns: Whether programs take turns at atomics.
     """
 
-    def __init__(self, arguments: Sequence[Argument], programs: int, poison: int | None) -> None:
+    def __init__(
+        self, arguments: Sequence[Argument], programs: int, poison: int | None, turns: Turns = "never"
+    ) -> None:  # fmt: skip
+        super().__init__(programs, poison, turns)
         self._arguments = {argument.tag: argument for argument in arguments}
-        self._alone = programs == 1
-        self._poison = poison
-        self._footprints: dict[int, Footprint] = {}
-        self._undo: list[tuple[Array, Any, Array]] = []
-        self._saved = 0
-        self._first_call: dict[int, int] = {}
-
-    # -- the whole launch -------------------------------------------------------------------------------------------
-
-    def begin_chunk(self) -> None:
-        """Other programs begin, which come after all those before."""
-        self._first_call = {home: one.calls for home, one in self._footprints.items()}
-
-    def check(self) -> None:
-        """Look at what can be known at the end only.
-
-        Raises:
-            NotBatched: Programs met.
-        """
-        if not self._alone:
-            for footprint in self._footprints.values():
-                footprint.check()
-
-    def save(self, memory: Array, where: Any, old: Array) -> None:
-        """Keep what is about to be overwritten, for `undo`."""
-        self._undo.append((memory, where, old))
-        self._saved += old.nbytes
-        if self._saved > MAX_SAVED:
-            raise NotBatched(f"more than {MAX_SAVED >> 20:,} MiB that are written")
-
-    def first_call(self, argument: Argument) -> int:
-        """How many atomics an argument's memory had seen when the chunk began."""
-        return self._first_call.get(argument.backing.address, 0)
-
-    def undo(self) -> None:
-        """Put back everything that was written."""
-        while self._undo:
-            memory, where, old = self._undo.pop()
-            memory[where] = old
-
-    def written(self, argument: Argument) -> tuple[Positions, Array] | None:
-        """Positions and values of all elements of an argument's backing that were written."""
-        footprint = self._footprints.get(argument.backing.address)
-        if footprint is None:
-            return None
-        cells = footprint.all_written()
-        return cells, argument.backing.flat(np.dtype(f"u{footprint.width}"))[cells]
 
     # -- loads ------------------------------------------------------------------------------------------------------
 
@@ -127,7 +82,7 @@ class Memory:
         argument, starts, length = self._runs(parts, lanes, dtype.itemsize)
         flat = argument.backing.flat(dtype)
         memory, where = place(flat, starts, length)
-        values = (memory.copy() if where is ... else memory[where]).reshape(len(starts), -1)
+        values = (memory.copy() if where is ... else memory[where]).view(dtype).reshape(len(starts), -1)
         if argument.shadow is not None:
             self.check_values(argument, starts, length, values)
             numbers = programs.numbers if len(starts) == len(programs) else None
@@ -145,7 +100,7 @@ class Memory:
         if argument.shadow is not None:
             where = index if lanes is None else index[lanes]
             self.check_values(argument, where, 1, values if lanes is None else values[lanes])
-            self._note_lanes("read", argument, dtype.itemsize, index, lanes, programs)
+            self.note_lanes("read", argument, dtype.itemsize, index, lanes, programs)
         return values if lanes is None else np.where(lanes, values, fallback)
 
     # -- stores -----------------------------------------------------------------------------------------------------
@@ -177,7 +132,7 @@ class Memory:
         rows = np.broadcast_to(rows if lanes is None else rows[:, lanes], (count, starts.shape[1] * length))
         flat = argument.backing.flat(data.dtype)
         target, where = place(flat, starts, length)
-        new = rows if target.ndim == 1 else rows.reshape(*starts.shape, length)
+        new = rows.reshape(*starts.shape, length) if where is ... else np.ascontiguousarray(rows).view(target.dtype)
         self.save(target, where, target.copy() if where is ... else target[where])
         target[where] = new
         if argument.shadow is not None:
@@ -195,7 +150,7 @@ class Memory:
         values = np.broadcast_to(data, shape)
         new = values.reshape(-1) if lanes is None else values[lanes]
         if argument.shadow is not None:
-            self._note_lanes("write", argument, data.itemsize, index, lanes, programs)
+            self.note_lanes("write", argument, data.itemsize, index, lanes, programs)
         flat = argument.backing.flat(data.dtype)
         self.save(flat, where, flat[where])
         flat[where] = new
@@ -263,51 +218,4 @@ class Memory:
     def check_writable(self, argument: Argument) -> None:
         """Look whether an argument may be written."""
         if not argument.writable:
-            raise NotBatched
-
-    def footprint(self, argument: Argument, width: int) -> Footprint:
-        """Who touched an argument's memory, by cells of `width` bytes."""
-        home = argument.backing.address
-        footprint = self._footprints.get(home)
-        if footprint is None:
-            footprint = self._footprints[home] = Footprint(argument.backing, width)
-        if footprint.width != width:
-            raise NotBatched("accesses of different widths to one tensor")
-        return footprint
-
-    def _note_lanes(
-        self, access: Any, argument: Argument, width: int, index: Positions, lanes: Any, programs: Programs
-    ) -> None:
-        footprint = self.footprint(argument, width)
-        if len(index) == 1 and len(programs) > 1:
-            cells = index.reshape(-1) if lanes is None else index[lanes]
-            footprint.note(Runs(access, None, cells[None], 1))
-            return
-        numbers = numbers_of(programs.numbers, index.shape)
-        if lanes is None:
-            footprint.lanes(access, numbers.reshape(-1), index.reshape(-1))
-        else:
-            lanes = np.broadcast_to(lanes, index.shape)
-            footprint.lanes(access, numbers[lanes], index[lanes])
-
-    def check_values(self, argument: Argument, starts: Positions, length: int, values: Array) -> None:
-        """Look for poison in memory that nobody may have written."""
-        shadow = argument.shadow
-        if shadow is None or not shadow.valueless or self._poison is None:
-            return
-        wanted = self._poison & 1 if argument.dtype is torch.bool else self._poison
-        width = values.itemsize
-        pattern = np.frombuffer(bytes([wanted]) * width, f"u{width}")[0]
-        flat = np.ascontiguousarray(values).view(f"u{width}").reshape(-1)
-        suspects = np.flatnonzero(flat == pattern)
-        if not suspects.size:
-            return
-        cells = (starts[..., None] + np.arange(length)).reshape(-1)[suspects]
-        footprint = self.footprint(argument, width)
-        cells = cells[~footprint.written(cells)]
-        before = shadow.cells(cells, width)
-        if before is None:
-            raise NotBatched
-        new = (shadow.of("write")[before] == 0) & (shadow.of("atomic")[before] == 0)
-        if new.any():
             raise NotBatched

@@ -19,7 +19,7 @@ from kcheck.worker.backends.batched.values import (
     shape_of,
 )
 from kcheck.worker.backends.interpret import runtime
-from kcheck.worker.backends.interpret.rewrite import _PREFIX
+from kcheck.worker.backends.interpret.rewrite import PREFIX
 from kcheck.worker.backends.interpret.triton_seams import tl
 from kcheck.worker.backends.interpret.types import Tensor
 
@@ -53,7 +53,7 @@ class Names:
         extremes = {"min": (builtins.min, "minimum"), "max": (builtins.max, "maximum")}
         return (
             forbidden
-            | {_PREFIX + name: helper for name, helper in helpers.items()}
+            | {PREFIX + name: helper for name, helper in helpers.items()}
             | {name: self._extreme(*extreme) for name, extreme in extremes.items() if name not in function.__globals__}
         )
 

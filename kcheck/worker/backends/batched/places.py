@@ -43,7 +43,10 @@ def distinct(starts: Positions, length: int) -> bool:
 
 
 def place(flat: Array, starts: Positions, length: int) -> tuple[Array, Any]:
-    """Where runs are: an array and an index into it, ``...`` if all of it is meant."""
+    """Where runs are: an array and an index into it, ``...`` if all of it is meant.
+
+    An element of the array is one of `flat`, or a whole run as raw bytes, which numpy copies faster than its elements.
+    """
     first = starts.reshape(-1)
     if (np.diff(first) == length).all():
         return flat[first[0] : first[0] + first.size * length].reshape(*starts.shape, length), ...
@@ -52,6 +55,5 @@ def place(flat: Array, starts: Positions, length: int) -> tuple[Array, Any]:
 
 def _windows(flat: Array, length: int) -> Array:
     """Every run of `length` neighbours."""
-    return np.lib.stride_tricks.as_strided(
-        flat, (len(flat) - length + 1, length), (flat.itemsize, flat.itemsize), writeable=True
-    )
+    shape, dtype = (len(flat) - length + 1,), np.dtype((np.void, length * flat.itemsize))
+    return np.ndarray(shape, dtype, flat.data, 0, (flat.itemsize,))

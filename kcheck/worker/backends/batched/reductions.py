@@ -10,13 +10,7 @@ import numpy as np
 from kcheck.worker.backends.batched.programs import Programs
 from kcheck.worker.backends.batched.values import Array, Lanes, as_sequential, block, shape_of
 from kcheck.worker.backends.interpret.numerics import RAW
-from kcheck.worker.backends.interpret.reductions import (
-    _ARGUMENT_REDUCTIONS,
-    _REDUCTIONS,
-    _SCANS,
-    _branches,
-    _counts_up,
-)
+from kcheck.worker.backends.interpret.reductions import SCANS, branches, quick_reduction
 from kcheck.worker.backends.interpret.triton_seams import core, tl
 
 if TYPE_CHECKING:
@@ -40,7 +34,7 @@ def reduction(language: Language) -> Callable[..., Any]:
         else:
             axis = axis % len(shape)
             kept = (*shape[:axis], 1, *shape[axis + 1 :])
-        results = _quick(arrays, elements, axis + 1, combine_fn)
+        results = quick_reduction(arrays, elements, axis + 1, combine_fn)
         if results is None:
             results = _tree(arrays, axis + 1, _combiner(language, combine_fn, elements))
         made = []
@@ -63,7 +57,7 @@ def scan(language: Language) -> Callable[..., Any]:
         backwards = bool(core._unwrap_if_constexpr(reverse))
         if backwards:
             arrays = [array[:, ::-1] for array in arrays]
-        ufunc = _SCANS.get(combine_fn.fn)
+        ufunc = SCANS.get(combine_fn.fn)
         if ufunc is not None and len(arrays) == 1 and elements[0] not in RAW and elements[0] is not tl.int1:
             results = [ufunc.accumulate(arrays[0], axis=1, dtype=arrays[0].dtype)]
         else:
@@ -86,19 +80,6 @@ def _arrays(inputs: tuple[Any, ...]) -> list[Array]:
     count = max(len(array) for array in arrays)
     arrays = [array if len(array) == count else np.broadcast_to(array, (count, *array.shape[1:])) for array in arrays]
     return [as_sequential(array) for array in arrays]
-
-
-def _quick(arrays: list[Array], elements: list[Any], axis: int, combine: Any) -> list[Array] | None:
-    first = arrays[0]
-    if elements[0] in RAW or elements[0] is tl.int1:
-        return None
-    ufunc = _REDUCTIONS.get(combine.fn)
-    if ufunc is not None and len(arrays) == 1:
-        return [np.asarray(ufunc.reduce(first, axis=axis, dtype=first.dtype))]
-    pair = _ARGUMENT_REDUCTIONS.get(combine.fn)
-    if pair is None or len(arrays) != 2 or np.isnan(first).any() or not _counts_up(arrays[1], axis):
-        return None
-    return [np.asarray(pair[0](first, axis=axis)), np.asarray(pair[1](first, axis=axis)).astype(arrays[1].dtype)]
 
 
 def _combiner(language: Language, combine: Any, elements: list[Any]) -> Combine:
@@ -131,7 +112,7 @@ def _combiner(language: Language, combine: Any, elements: list[Any]) -> Combine:
             builder.programs = programs
         return [data.reshape(left[0].shape) for data in made]
 
-    return call_by_lane if _branches(combine.fn) else call
+    return call_by_lane if branches(combine.fn) else call
 
 
 def _tree(arrays: list[Array], axis: int, combine: Combine) -> list[Array]:

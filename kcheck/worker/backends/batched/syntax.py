@@ -10,7 +10,7 @@ from types import CodeType, FunctionType
 from weakref import WeakKeyDictionary
 
 from kcheck.worker.backends.batched.values import NotBatched
-from kcheck.worker.backends.interpret.rewrite import _PREFIX, _KernelTransformer
+from kcheck.worker.backends.interpret.rewrite import PREFIX, translator
 from kcheck.worker.backends.interpret.waiting import depends_on_memory
 
 _REFUSED = {
@@ -88,7 +88,7 @@ class Return:
 
 
 Step = Plain | If | For | While | Return
-ITEM = _PREFIX + "item"
+ITEM = PREFIX + "item"
 
 
 @dataclass(slots=True, eq=False)
@@ -141,7 +141,7 @@ def _read(function: FunctionType) -> Source:
 class _Reader:
     def __init__(self, filename: str) -> None:
         self._filename = filename
-        self._transformer = _KernelTransformer()
+        self._transformer = translator()
         self._conditional = 0
 
     def block(self, statements: Sequence[ast.stmt]) -> tuple[Step, ...]:
@@ -196,7 +196,7 @@ class _Reader:
         function = values.func if isinstance(values, ast.Call) else None
         name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         if isinstance(values, ast.Call) and name in ("range", "static_range"):
-            values.func = ast.copy_location(ast.Name(_PREFIX + name, ast.Load()), values.func)
+            values.func = ast.copy_location(ast.Name(PREFIX + name, ast.Load()), values.func)
         assign = ast.Assign([node.target], ast.Name(ITEM, ast.Load()))
         ast.copy_location(assign, node)
         self._check_targets(assign)
@@ -219,7 +219,7 @@ class _Reader:
         class Hoist(ast.NodeTransformer):
             def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
                 reader._conditional += 1
-                name = f"{_PREFIX}c{reader._conditional}"
+                name = f"{PREFIX}c{reader._conditional}"
                 sides = [ast.Assign([ast.Name(name, ast.Store())], side) for side in (node.body, node.orelse)]
                 branch = ast.If(node.test, [sides[0]], [sides[1]])
                 for made in (*sides, branch):

@@ -42,6 +42,10 @@ class NotBatched(Exception):
         self.reason = reason
 
 
+class TooWide(NotBatched):
+    """Blocks of so many programs are larger than is fast: fewer are to run together."""
+
+
 class Lanes(Handle):  # type: ignore[misc]
     """A handle around an array.
 

@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, contextmanager
 
 from kcheck.backend_spec import DEFAULT_ENGINE
 from kcheck.gpus import DEFAULT, gpu_named
-from kcheck.worker.backends.base import PLAIN, Conditions, ProgramOrder, Region, Watch
+from kcheck.worker.backends.base import PLAIN, Backend, Conditions, ProgramOrder, Region, Watch
 
 __all__ = ["InterpretBackend"]
 
 
-class InterpretBackend:
+class InterpretBackend(Backend):
     """Runs kernels through Triton's interpreter, repaired, without ``TRITON_INTERPRET``.
 
     Args:
@@ -23,9 +23,6 @@ class InterpretBackend:
         name: What it was asked for as.
         engine: ``sequential`` runs one program after the other, ``batched`` all of a launch together where it can,
             ``auto`` does that for launches of several programs.
-
-    Attributes:
-        config: Which of the configurations of autotuned kernels runs.
 
     Raises:
         UsageError: There is no such GPU.
@@ -47,7 +44,6 @@ class InterpretBackend:
         self.name = name
         self.engine = engine
         self.all_configs = all_configs
-        self.config = 0
         self._gpu = gpu_named(pretend)
 
     def surroundings(self) -> AbstractContextManager[None]:

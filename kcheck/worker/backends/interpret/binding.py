@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from functools import lru_cache
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -35,13 +37,18 @@ def bind(kernel: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str
     Raises:
         TypeError: An argument is missing, given twice or unknown.
     """
-    signature = inspect.signature(kernel.fn)
+    signature = _signature(kernel.fn)
     unknown = [name for name in kwargs if name not in signature.parameters and name not in _OPTION_NAMES]
     if unknown:
         raise TypeError(f"kernel {kernel.fn.__name__} got an unexpected keyword argument {unknown[0]!r}")
     bound = signature.bind(*args, **{name: value for name, value in kwargs.items() if name in signature.parameters})
     bound.apply_defaults()
     return dict(bound.arguments)
+
+
+@lru_cache(maxsize=256)
+def _signature(function: FunctionType) -> inspect.Signature:
+    return inspect.signature(function)
 
 
 def device_arguments(kernel: Any, values: dict[str, Any], attach: Attach) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kcheck.findings import Kind
-from kcheck.worker.backends.base import AccessKind, Frame, Hazard, Side, Watch
+from kcheck.worker.backends.base import AccessKind, Frame, Watch
+from kcheck.worker.backends.hazard import Hazard, Side
 from kcheck.worker.backends.interpret import frames
 from kcheck.worker.backends.interpret.arguments import Argument
 from kcheck.worker.backends.interpret.faults import FaultLog, Program

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kcheck.worker.backends.base import FalseHint, Frame, HintName, Watch
+from kcheck.worker.backends.base import Frame, Watch
+from kcheck.worker.backends.hazard import FalseHint, HintName
 from kcheck.worker.backends.interpret import frames
 from kcheck.worker.backends.interpret.arguments import ADDRESS_MASK, TAG_SHIFT_U64
 from kcheck.worker.backends.interpret.faults import FaultLog, Program

@@ -15,7 +15,8 @@ import numpy.typing as npt
 import torch
 
 from kcheck.findings import Kind
-from kcheck.worker.backends.base import AccessKind, Conditions, Side
+from kcheck.worker.backends.base import AccessKind, Conditions
+from kcheck.worker.backends.hazard import Side
 from kcheck.worker.backends.interpret import frames
 from kcheck.worker.backends.interpret.arguments import Argument, Backing, Cells
 from kcheck.worker.backends.interpret.faults import Program

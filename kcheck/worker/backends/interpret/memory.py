@@ -137,12 +137,14 @@ class Memory:
         native_memory.store(pointers & ADDRESS_MASK, values, allowed)
 
     def atomic_rmw(self, operation: Any, pointers: Addresses, values: Array, mask: Array, order: Any) -> Array:
-        """Read, modify and write each lane; yields what was there."""
+        """Read, modify and write each lane; yields what was there, zero for lanes that are masked off."""
         allowed = self._judge_atomic(pointers, mask, values.itemsize)
         before = self._peek(pointers, allowed, values.dtype)
         addresses = pointers & ADDRESS_MASK
-        result: Array = native_memory.atomic_rmw(operation, addresses, values, allowed, order)
-        self._note_atomic(pointers, allowed, np.asarray(result), order)
+        result = np.array(native_memory.atomic_rmw(operation, addresses, values, allowed, order))
+        result = result.reshape(pointers.shape)
+        result[~allowed] = 0  # the extension leaves there what its memory held before
+        self._note_atomic(pointers, allowed, result, order)
         self._after_atomic(pointers, allowed, before)
         return result
 

@@ -77,12 +77,22 @@ def _atomic_rmw(original: Any) -> Any:
     return create_atomic_rmw
 
 
-def _descriptor_reduce(self: Any, kind: Any, descriptor: Any, value: Any, offsets: Any) -> Any:
-    """An atomic through a tensor descriptor: the same atomic on every element inside the descriptor's shape."""
+def reducing(kind: Any, element: Any) -> Any:
+    """The atomic that a reduction through a tensor descriptor is made of.
+
+    Args:
+        kind: Triton's ``DESCRIPTOR_REDUCE_KIND``.
+        element: Type of the values.
+
+    Raises:
+        NotImplementedError: The CPU has none.
+    """
     operations, kinds = interpreter._ir.ATOMIC_OP, interpreter._ir.DESCRIPTOR_REDUCE_KIND
-    floating = value.dtype.is_floating()
-    unsigned = not floating and value.dtype.is_int_unsigned()
-    operation = {
+    floating = element.is_floating()
+    unsigned = not floating and element.is_int_unsigned()
+    if floating and kind != kinds.ADD:
+        raise NotImplementedError("atomic minimum or maximum of floats through a descriptor")
+    return {
         kinds.ADD: operations.FADD if floating else operations.ADD,
         kinds.MIN: operations.UMIN if unsigned else operations.MIN,
         kinds.MAX: operations.UMAX if unsigned else operations.MAX,
@@ -90,8 +100,11 @@ def _descriptor_reduce(self: Any, kind: Any, descriptor: Any, value: Any, offset
         kinds.OR: operations.OR,
         kinds.XOR: operations.XOR,
     }[kind]
-    if floating and kind != kinds.ADD:
-        raise NotImplementedError("atomic minimum or maximum of floats through a descriptor")
+
+
+def _descriptor_reduce(self: Any, kind: Any, descriptor: Any, value: Any, offsets: Any) -> Any:
+    """An atomic through a tensor descriptor: the same atomic on every element inside the descriptor's shape."""
+    operation = reducing(kind, value.dtype)
     pointers, mask = descriptor.materialize_pointers(offsets)
     lanes = mask if isinstance(mask, Handle) else Handle(np.asarray(mask), tl.int1)
     relaxed = interpreter._ir.MEM_SEMANTIC.RELAXED

@@ -22,7 +22,7 @@ def install(patches: PatchSet) -> None:
     """Replace the builder's products."""
     patches.put(interpreter.InterpreterBuilder, "create_dot", _dot)
     patches.put(interpreter.InterpreterBuilder, "create_dot_scaled", _dot_scaled)
-    dot_scaled = _constant_formats(patches.get(core, "dot_scaled"))
+    dot_scaled = constant_formats(patches.get(core, "dot_scaled"))
     for owner in (tl, core):
         patches.put(owner, "dot_scaled", dot_scaled)
 
@@ -46,7 +46,7 @@ def _accumulated(product: Array, accumulator: Any) -> Any:
     return Handle(total.astype(accumulator.data.dtype, copy=False), element)
 
 
-def _constant_formats(original: Any) -> Any:
+def constant_formats(original: Any) -> Any:
     """Up to 3.7 the formats must be ``constexpr`` objects; kernels run as Python and pass plain strings."""
 
     def dot_scaled(

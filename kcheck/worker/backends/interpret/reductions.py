@@ -24,7 +24,8 @@ _REDUCTIONS: dict[Any, Any] = {
     standard._elementwise_max.fn: np.fmax,
     standard._elementwise_min.fn: np.fmin,
 }
-_SCANS: dict[Any, Any] = {standard._sum_combine.fn: np.add, standard._prod_combine.fn: np.multiply}
+# By combine function.
+SCANS: dict[Any, Any] = {standard._sum_combine.fn: np.add, standard._prod_combine.fn: np.multiply}
 _ARGUMENT_REDUCTIONS: dict[Any, tuple[Any, Any]] = {
     standard._argmax_combine_tie_break_left.fn: (np.max, np.argmax),
     standard._argmin_combine_tie_break_left.fn: (np.min, np.argmin),
@@ -50,7 +51,7 @@ def _reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_:
     else:
         axis = axis % len(shape)
         kept = (*shape[:axis], 1, *shape[axis + 1 :])
-    results = _quick_reduction(arrays, elements, axis, combine_fn)
+    results = quick_reduction(arrays, elements, axis, combine_fn)
     if results is None:
         results = _tree(arrays, elements, axis, combine_fn)
     tensors = [
@@ -65,7 +66,15 @@ def _wrap(data: Array, shape: tuple[int, ...], element: Any) -> Any:
     return new(data.reshape(1), element, element)
 
 
-def _quick_reduction(arrays: list[Array], elements: list[Any], axis: int, combine: Any) -> list[Array] | None:
+def quick_reduction(arrays: list[Array], elements: list[Any], axis: int, combine: Any) -> list[Array] | None:
+    """A reduction by numpy's own; None where it has none that is exact.
+
+    Args:
+        arrays: What is reduced, of equal shape.
+        elements: Triton's types of them.
+        axis: Along which.
+        combine: The ``JITFunction`` that joins two.
+    """
     first = arrays[0]
     if elements[0] in RAW or elements[0] is tl.int1:
         return None
@@ -107,7 +116,7 @@ def _combiner(combine: Any, elements: list[Any]) -> Callable[[list[Array], list[
         ]
         return [np.concatenate(parts).reshape(shape) for parts in zip(*lanes, strict=True)]
 
-    return call_by_lane if _branches(combine.fn) else call
+    return call_by_lane if branches(combine.fn) else call
 
 
 def _block(data: Array, element: Any) -> Any:
@@ -117,7 +126,7 @@ def _block(data: Array, element: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _branches(function: Any) -> bool:
+def branches(function: Any) -> bool:
     """Whether a combine function decides on values: then it must see one lane at a time, as on a GPU."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -146,7 +155,7 @@ def _scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any
     backwards = bool(core._unwrap_if_constexpr(reverse))
     if backwards:
         arrays = [array[::-1] for array in arrays]
-    ufunc = _SCANS.get(combine_fn.fn)
+    ufunc = SCANS.get(combine_fn.fn)
     if ufunc is not None and len(arrays) == 1 and elements[0] not in RAW and elements[0] is not tl.int1:
         results = [ufunc.accumulate(arrays[0], axis=0, dtype=arrays[0].dtype)]
     else:

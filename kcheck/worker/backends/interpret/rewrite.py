@@ -17,20 +17,20 @@ from weakref import WeakKeyDictionary
 from kcheck.worker.backends.interpret import runtime
 from kcheck.worker.backends.interpret.waiting import depends_on_memory
 
-_PREFIX = "_kcheck_"
+PREFIX = "_kcheck_"
 _HELPERS: dict[str, Callable[..., Any]] = {
-    _PREFIX + "assign": runtime.assign,
-    _PREFIX + "range": runtime.device_range,
-    _PREFIX + "decided": runtime.decided,
-    _PREFIX + "combine": runtime.combine,
-    _PREFIX + "negate": runtime.negate,
-    _PREFIX + "check": runtime.check,
-    _PREFIX + "turn": runtime.turn,
+    PREFIX + "assign": runtime.assign,
+    PREFIX + "range": runtime.device_range,
+    PREFIX + "decided": runtime.decided,
+    PREFIX + "combine": runtime.combine,
+    PREFIX + "negate": runtime.negate,
+    PREFIX + "check": runtime.check,
+    PREFIX + "turn": runtime.turn,
 }
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.Call:
-    return ast.Call(ast.Name(_PREFIX + name, ast.Load()), list(arguments), [])
+    return ast.Call(ast.Name(PREFIX + name, ast.Load()), list(arguments), [])
 
 
 class _KernelTransformer(ast.NodeTransformer):
@@ -80,7 +80,7 @@ class _KernelTransformer(ast.NodeTransformer):
         named = isinstance(function, ast.Name) and function.id == "range"
         if named or (isinstance(function, ast.Attribute) and function.attr == "range"):
             assert isinstance(node.iter, ast.Call)
-            node.iter.func = ast.copy_location(ast.Name(_PREFIX + "range", ast.Load()), node.iter.func)
+            node.iter.func = ast.copy_location(ast.Name(PREFIX + "range", ast.Load()), node.iter.func)
         return node
 
     def visit_While(self, node: ast.While) -> ast.AST:
@@ -106,7 +106,12 @@ class _KernelTransformer(ast.NodeTransformer):
 
     def _temporary(self) -> str:
         self._temporaries += 1
-        return f"{_PREFIX}t{self._temporaries}"
+        return f"{PREFIX}t{self._temporaries}"
+
+
+def translator() -> ast.NodeTransformer:
+    """Rewrites the statements and expressions of one kernel, all by the same one."""
+    return _KernelTransformer()
 
 
 class Rewriter:
@@ -165,7 +170,7 @@ def _global_names(code: CodeType) -> Iterable[str]:
 def _compile(node: ast.FunctionDef, free: set[str], first_line: int, filename: str) -> CodeType:
     """Compile a function whose `free` names are closure variables, on its original lines."""
     arguments = ast.arguments([], [ast.arg(name) for name in sorted(free)], None, [], [], None, [])
-    factory = ast.FunctionDef(_PREFIX + "factory", arguments, [node], [], None)
+    factory = ast.FunctionDef(PREFIX + "factory", arguments, [node], [], None)
     factory.type_params = []  # type: ignore[attr-defined, unused-ignore]  # required from Python 3.12 on
     module = ast.fix_missing_locations(ast.Module([factory], []))
     ast.increment_lineno(module, first_line - 1)

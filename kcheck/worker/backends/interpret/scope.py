@@ -85,7 +85,7 @@ def entered(
     trace = Trace(watch, conditions) if conditions.traced else None
     memory = Memory(cells, spans, decoy_seed, faults, history, spin, Hidden(watch, conditions), trace)
     plain = engine == "sequential" or conditions.hinted is not None
-    batched = None if plain else BatchedEngine(watch, conditions, history, engine)
+    batched = None if plain else BatchedEngine(watch, conditions, history, engine, order)
     _entered.memory = memory
     _entered.launcher = Launcher(watch, cells, memory, faults, history, spin, rewriter, order, max_programs, batched)
     runtime.current.spin = spin

@@ -38,14 +38,14 @@ unit: $(STAMP)
 gpu:
 	PYTHONPATH=. $(PYTHON) -m pytest -m "gpu or sanitizer"
 
-# The CPU backend under every Triton version that it knows: make versions VERSIONS="3.4.0 3.9.0"
+# The CPU backend, and kernels compiled with checks, under every Triton version known: make versions VERSIONS="3.4.0 3.9.0"
 VERSIONS ?= 3.4.0 3.5.1 3.6.0 3.8.0 3.9.0
 versions: $(STAMP)
 	@for version in $(VERSIONS); do \
 		test -d .versions/$$version || \
 			$(BIN)/python -m pip install --quiet --no-deps --target .versions/$$version triton==$$version || exit 1; \
 		echo "Triton $$version"; \
-		PYTHONPATH=.versions/$$version $(BIN)/python -m pytest -q tests/batched tests/backends || exit 1; \
+		PYTHONPATH=.versions/$$version $(BIN)/python -m pytest -q tests/batched tests/backends tests/cuda_viewcheck || exit 1; \
 	done
 
 clean:

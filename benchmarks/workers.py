@@ -1,6 +1,6 @@
 """Cases a second of ``kcheck fuzz`` with several workers, as a ratio to one, side by side in one run.
 
-    python benchmarks/workers.py [--workers 2] [--rounds 3] [--seconds 20] [--target builtin:paged_gather]
+    python benchmarks/workers.py [--workers 2] [--rounds 3] [--seconds 20] [--target TARGET --set NAME=VALUE]
 
 A control says whether the cores were idle: the steps of plain loops, as many as there are workers, against those of
 one. It runs before and after every measurement. Where it falls short the ratio says more of the machine than of kcheck,
@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 KCHECK = (sys.executable, "-P", "-m", "kcheck", "fuzz")
@@ -26,6 +27,9 @@ while time.perf_counter() < end:
     steps += 1
 print(steps)
 """
+# Sizes are pinned: cases of random sizes differ in cost by a factor of a hundred, and each worker draws others.
+TARGET = "builtin:paged_gather"
+PINS = ("num_requests=64", "max_blocks=8", "seq_len=100", "block_size=16", "lengths=full")
 IDLE = 0.95  # of the cores that the control must get
 
 
@@ -40,9 +44,10 @@ def control(workers: int) -> float:
     return steps(workers) / steps(1)
 
 
-def speed(target: str, backend: str, workers: int, seconds: float, seed: int) -> float:
+def speed(target: str, pins: Sequence[str], backend: str, workers: int, seconds: float, seed: int) -> float:
     """Random cases a second; start-up is not counted."""
     options = ["--workers", str(workers), "--backend", backend, "--seed", str(seed), "--quiet", "--no-sweep"]
+    options += [word for pin in pins for word in ("--set", pin)]
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [*KCHECK, target, *options, "--max-time", str(seconds), "--max-examples", "1000000", "--report", "json"],
@@ -60,16 +65,17 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--target", default="builtin:paged_gather")
+    parser.add_argument("--target", default=TARGET)
+    parser.add_argument("--set", dest="pins", action="append", help="as of kcheck fuzz")
     parser.add_argument("--backend", default="interpret")
     options = parser.parse_args()
-    target = options.target
+    target, pins = options.target, options.pins or (PINS if options.target == TARGET else ())
     if (path := Path(target.partition("::")[0])).exists():
         target = target.replace(str(path), str(path.absolute()), 1)
     cores, ratios, controls = os.cpu_count() or 1, [], [control(options.workers)]
     for seed in range(options.rounds):
         one, several = (
-            speed(target, options.backend, workers, options.seconds, seed) for workers in (1, options.workers)
+            speed(target, pins, options.backend, workers, options.seconds, seed) for workers in (1, options.workers)
         )
         controls.append(control(options.workers))
         ratios.append(several / one)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kcheck.worker.backends.batched.footprint import Runs, Turns
+from kcheck.worker.backends.batched.footprint import Runs, Turns, numbers_of
 from kcheck.worker.backends.batched.places import Bools, Positions, distinct, heads, lanes_of, place
 from kcheck.worker.backends.batched.programs import Programs
 from kcheck.worker.backends.batched.record import Record
@@ -141,16 +141,16 @@ class Memory(Record):
     def _store_lanes(self, pointer: Any, data: Array, mask: Any, programs: Programs) -> None:
         pointers, lanes = lanes_of(pointer, mask)
         shape = (len(programs), *pointers.shape[1:])
-        argument, index = self.positions(np.broadcast_to(pointers, shape), lanes, data.itemsize, pointer)
+        numbers = numbers_of(programs.numbers, shape)
+        spread = (np.broadcast_to(one, shape) for one in (pointers, numbers, data))
+        active = slice(None) if lanes is None else np.broadcast_to(lanes, shape)
+        pointers, numbers, new = (one[active].reshape(-1) for one in spread)
+        argument, where = self.positions(pointers, None, data.itemsize, pointer)
         if argument is None:
             return
         self.check_writable(argument)
-        lanes = None if lanes is None else np.broadcast_to(lanes, shape)
-        where = index.reshape(-1) if lanes is None else index[lanes]
-        values = np.broadcast_to(data, shape)
-        new = values.reshape(-1) if lanes is None else values[lanes]
         if argument.shadow is not None:
-            self.note_lanes("write", argument, data.itemsize, index, lanes, programs)
+            self.footprint(argument, data.itemsize).lanes("write", numbers, where)
         flat = argument.backing.flat(data.dtype)
         self.save(flat, where, flat[where])
         flat[where] = new

@@ -67,6 +67,8 @@ class CudaBackend(Backend):
                 f"torch {torch.__version__} sees no CUDA GPU here; use --backend interpret, or see kcheck doctor"
             )
         triton_seams.check()
+        if view_check:
+            triton_seams.check_compiling()
         self.name = name
         self._compiles = CompileLog()
         self._view_check = ViewCheck(state=name == VIEWCHECK) if view_check else None

@@ -43,6 +43,32 @@ def check() -> None:
             )
 
 
+def check_compiling() -> None:
+    """Check that the installed Triton has what the view check touches beside that.
+
+    Raises:
+        UnsupportedVersion: Something moved; the sentence names it.
+    """
+    import triton
+    from triton._C.libtriton import ir, passes
+
+    compiled = triton.compiler.CompiledKernel
+    wanted = {
+        "CUDABackend.make_ttir": hasattr(nvidia_backend(), "make_ttir"),
+        "CUDABackend.hash": hasattr(nvidia_backend(), "hash"),
+        "CompiledKernel.launch_metadata": hasattr(compiled, "launch_metadata"),
+        "CompiledKernel._init_handles": hasattr(compiled, "_init_handles"),
+        "passes.common.add_inliner": hasattr(passes.common, "add_inliner"),
+        "ir.parse_mlir_module": hasattr(ir, "parse_mlir_module"),
+    }
+    for name, exists in wanted.items():
+        if not exists:
+            raise UnsupportedVersion(
+                f"triton {triton.__version__} has no {name}, which the view check on a GPU needs; kcheck supports "
+                "Triton 3.4 to 3.9, install one of these, or leave out --viewcheck"
+            )
+
+
 def jit_function() -> Any:
     """The class whose `run` launches a kernel."""
     return _modules()[1].JITFunction
@@ -105,6 +131,15 @@ def parsed(text: str, context: Any) -> Any:
         module = ir.parse_mlir_module(file.name, context)
     module.context = context
     return module
+
+
+def uncached() -> str:
+    """How a ``tt.load`` is written that does not look into the caches of a multiprocessor."""
+    import triton
+
+    if tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 9):
+        return "{cachePolicy = #tt.cache_policy<cache_modifier = cg, eviction_policy = evict_normal>}"
+    return "cacheModifier = cg"
 
 
 Rewrite = Callable[[str], tuple[str, dict[str, Any]]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import lru_cache
 from types import NoneType
 from typing import Any
 
@@ -41,6 +42,7 @@ def install(patches: PatchSet) -> None:
     patches.put(builder, "options", options)
     patches.put(interpreter, "_get_np_dtype", _cached_numpy_dtype(interpreter._get_np_dtype))
     patches.put(BlockType, "with_element_ty", _with_element_ty)
+    patches.put(BlockType, "__init__", _block_init(BlockType.__init__))
     patches.put(Tensor, "__init__", _tensor_init)
     patches.put(core, "_unwrap_if_constexpr", _quick_unwrap(core._unwrap_if_constexpr))
     if hasattr(interpreter.TensorHandle, "__post_init__"):
@@ -70,12 +72,35 @@ def _with_element_ty(self: Any, element: Any) -> Any:
     return found[2]
 
 
+def _block_init(original: Any) -> Any:
+    """Shapes are checked and named once for each element type."""
+    known: dict[tuple[int, tuple[Any, ...]], Any] = {}
+
+    def init(self: Any, element: Any, shape: Any) -> None:
+        sizes = tuple(core._unwrap_if_constexpr(size) for size in shape)
+        found = known.get((id(element), sizes))
+        if found is None:
+            if len(known) >= _LIMIT:
+                known.clear()
+            original(self, element, shape)
+            known[id(element), sizes] = dict(vars(self))
+        else:
+            vars(self).update(found)
+
+    return init
+
+
+@lru_cache(maxsize=_LIMIT)
+def _constants(shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Number of elements, and the shape, as kernels see them."""
+    return core.constexpr(math.prod(shape)), core.tuple([core.constexpr(size) for size in shape])
+
+
 def _tensor_init(self: Any, handle: Any, type: Any) -> None:
     found = _shapes.get(id(type))
     if found is None:
-        shape = [int(size) for size in type.shape] if type.is_block() else []
-        sizes = core.tuple([core.constexpr(size) for size in shape])
-        _shapes.keep(type, (core.constexpr(math.prod(shape)), type.scalar, sizes))
+        numel, sizes = _constants(tuple(int(size) for size in type.shape) if type.is_block() else ())
+        _shapes.keep(type, (numel, type.scalar, sizes))
         found = _shapes[id(type)]
     self.handle = handle
     self.type = type

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kcheck.worker.backends.cuda import triton_seams
 from kcheck.worker.backends.cuda.viewcheck import layout
 from kcheck.worker.backends.cuda.viewcheck.bounds import Unbounded
 from kcheck.worker.backends.cuda.viewcheck.code import Code, Lanes
@@ -105,7 +106,7 @@ class Meeting:
         kind, bits = lanes.of(MARK), lanes.of("i1")
         nothing = lanes.constant(code, 0, MARK)
         pointers = lanes.of(f"!tt.ptr<{MARK}>")
-        before = code.value(f"tt.load {marks}, {mask}, {nothing} cacheModifier = cg : {pointers}")
+        before = code.value(f"tt.load {marks}, {mask}, {nothing} {triton_seams.uncached()} : {pointers}")
         some = code.compare("ne", before, nothing, kind)
         return code.both(some, code.compare("ne", before, lanes.splat(code, own, MARK), kind), bits)
 

@@ -47,9 +47,14 @@ class Slot:
 
 
 class Shadows:
-    """Shadows of views with gaps, kept: the runs of a case have their tensors at the same places."""
+    """Shadows of views with gaps, kept: the runs of a case have their tensors at the same places.
 
-    def __init__(self) -> None:
+    Args:
+        device: Where they are.
+    """
+
+    def __init__(self, device: str = "cuda") -> None:
+        self._device = device
         self._known: dict[object, torch.Tensor] = {}
 
     def of(self, views: Views, first: int, extent: int) -> torch.Tensor:
@@ -67,7 +72,7 @@ class Shadows:
         if key not in self._known:
             if len(self._known) >= 64:
                 self._known.pop(next(iter(self._known)))
-            self._known[key] = _shadow(views, first, extent)
+            self._known[key] = _shadow(views, first, extent, self._device)
         return self._known[key]
 
 
@@ -75,12 +80,12 @@ class TooLarge(Exception):
     """A shadow would not fit into memory."""
 
 
-def _shadow(views: Views, first: int, extent: int) -> torch.Tensor:
+def _shadow(views: Views, first: int, extent: int, device: str) -> torch.Tensor:
     if extent > MAX_SHADOW:
         raise TooLarge(f"views with gaps over {extent / 2**30:.1f} GiB cannot be checked")
-    shadow = torch.zeros(extent, dtype=torch.uint8, device="cuda")
+    shadow = torch.zeros(extent, dtype=torch.uint8, device=device)
     for kind, chosen in enumerate((views, [one for one in views if one[1]])):
-        cells = torch.zeros(extent, dtype=torch.bool, device="cuda")
+        cells = torch.zeros(extent, dtype=torch.bool, device=device)
         for view, _ in chosen:
             strides = (*(stride * view.itemsize for stride in view.stride), 1)
             cells.as_strided((*view.shape, view.itemsize), strides, view.address - first).fill_(True)

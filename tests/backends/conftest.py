@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -50,15 +51,16 @@ def hint_kernels() -> ModuleType:
 
 
 @contextmanager
-def _silent(**tensors: torch.Tensor) -> Iterator[Watch]:
+def _silent(engine: str, **tensors: torch.Tensor) -> Iterator[Watch]:
     regions = [Region(name, tensor, True) for name, tensor in tensors.items()]
-    with InterpretBackend().watch(regions) as watch:
+    with InterpretBackend(engine=engine).watch(regions) as watch:
         yield watch
     assert not watch.faults
     assert not watch.gaps
+    assert not watch.sequential
 
 
-@pytest.fixture
-def silent() -> Callable[..., object]:
-    """Watch these tensors and check that nothing was reported."""
-    return _silent
+@pytest.fixture(params=["sequential", "batched"])
+def silent(request: pytest.FixtureRequest) -> Callable[..., object]:
+    """Watch these tensors, in each engine, and check that nothing was reported."""
+    return partial(_silent, request.param)

@@ -576,9 +576,10 @@ def test_a_loop_that_changes_nothing_never_ends(features: Any) -> None:
         features.endless_reader[(1,)](o, x, 0)
 
 
-def test_a_long_loop_is_not_mistaken_for_waiting(features: Any, silent: Any) -> None:
+@pytest.mark.parametrize("engine", ["sequential", "batched"])
+def test_a_long_loop_is_not_mistaken_for_waiting(features: Any, engine: str) -> None:
     n, o = torch.tensor([5000], dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
-    with silent(n=n, o=o):
+    with InterpretBackend(engine=engine).watch([Region("n", n, True), Region("o", o, True)]):
         features.long_loop[(1,)](n, o)
     assert o.item() == 5000
 

@@ -296,7 +296,8 @@ class Backend(Protocol):
             spans: ``(address, bytes)`` of memory that is safe to read beside the regions (gaps and red zones): a bad
                 read that lands there yields what is there.
             decoy_seed: Seed of the values that bad reads elsewhere yield.
-            order: Order in which programs run, where the backend can choose.
+            order: Order in which programs run, where the backend can choose. Where all of a launch run together, those
+                in reverse also take turns at atomics.
             conditions: What else may vary, where the backend can choose.
 
         Raises:

@@ -100,6 +100,25 @@ class Features(Statements):
         operation = self.random.choice(["atomic_add", "atomic_max", "atomic_min"])
         self.put(f"summed.{operation}([{self.number()}, 0], tl.zeros((1, 16), tl.float32) + {self.number()})")
 
+    def masked_rows(self) -> None:
+        """Rows that are there or not as a whole, which may overlap."""
+        tile, made = self.name("w"), self.name("f")
+        limit = self.random.choice([self.number(), f"({self.number()} + tl.arange(0, M) * 3) % 5"])
+        self.put(f"shown = (({limit}) > {self.random.randrange(4)}) & (tl.arange(0, M) < 16)")
+        step = self.random.choice(["B", "B", "B", "B // 2", "4"])
+        spread = f"(pid * M + tl.arange(0, M))[:, None] * {step} + lanes[None, :]"
+        if self.random.random() < 0.6:
+            self.put(f"tl.store(scratch + {spread}, ({self.value()})[None, :] + pid, mask=shown[:, None])")
+            other = self.random.choice(["", ", other=1.0"])
+            self.put(f"{tile} = tl.load(scratch + {spread}, mask=shown[:, None]{other})")
+        else:
+            other = self.random.choice(["", ", other=-2.0", f", other=({self.value()})[None, :]"])
+            far = self.random.choice(["0", "0", "0", "B * 63"])
+            place = f"even + {far} + ((tl.arange(0, M) + {self.number()}) & 63)[:, None] * B + lanes[None, :]"
+            self.put(f"{tile} = tl.load({place}, mask=shown[:, None]{other})")
+        self.put(f"{made} = tl.sum({tile}, axis=0)")
+        self.floats.append(made)
+
     def walking_pointer(self) -> None:
         made, walk, turn = self.name("f"), self.name("p"), self.name("t")
         self.put(f"{walk} = x + pid * sx0 + lanes * sx1")
@@ -216,7 +235,7 @@ _WEIGHTS = {
     "put_by_helper": 1, "read_output": 1, "use_scratch": 1, "float_atomic": 1, "block_pointer": 0.7,
     "far_offset": 0.7, "sorted_lanes": 0.7, "random_numbers": 0.4, "integers": 1, "two_dimensional": 1, "hint": 0.7,
     "planes": 2, "early_return": 0.5, "math": 1, "descriptor": 0.7, "descriptor_gather": 0.4,
-    "descriptor_scatter": 0.2, "descriptor_atomic": 0.2, "walking_pointer": 0.7,
+    "descriptor_scatter": 0.2, "descriptor_atomic": 0.2, "walking_pointer": 0.7, "masked_rows": 1,
     "chased_pointer": 0.7, "lock": 0.3, "block_atomic": 0.7, "rearranged": 1, "counted": 0.4, "largest": 0.4,
     "whole_reductions": 0.7, "both_of_maximum": 0.4, "bits": 0.4, "recast_pointer": 0.4, "chosen_pointer": 0.4,
     "scaled_product": 0.3, "more_random": 0.4, "block_pointer_store": 0.5, "promise": 0.4,

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from kcheck.worker.backends.batched.footprint import Runs, Turns, numbers_of
-from kcheck.worker.backends.batched.places import Bools, Positions, distinct, heads, lanes_of, place
+from kcheck.worker.backends.batched.places import Bools, Positions, distinct, heads, lanes_of, place, windows
 from kcheck.worker.backends.batched.programs import Programs
 from kcheck.worker.backends.batched.record import Record
+from kcheck.worker.backends.batched.rows import Rows, are_apart, read, rows_of
 from kcheck.worker.backends.batched.values import (
     Array,
     Constant,
@@ -55,7 +56,8 @@ class Memory(Record):
             mask = None
         parts = split(pointer)
         if parts is None or (mask is not None and not is_uniform(mask)):
-            return Lanes(self._load_lanes(pointer, mask, other, dtype, programs), element)
+            made = self._load_rows(rows_of(parts, mask, dtype.itemsize, programs), other, dtype)
+            return Lanes(self._load_lanes(pointer, mask, other, dtype, programs) if made is None else made, element)
         lanes = None if mask is None else np.flatnonzero(mask.data)
         if lanes is not None and not lanes.size:
             return self._nothing(pointer, other, dtype, element)
@@ -89,9 +91,22 @@ class Memory(Record):
             self.footprint(argument, dtype.itemsize).note(Runs("read", numbers, starts, length))
         return values
 
+    def _load_rows(self, rows: Rows | None, other: Any, dtype: np.dtype[Any]) -> Array | None:
+        """The lanes of rows of neighbours; None if they have to be looked at one by one."""
+        found = self._found(rows, dtype.itemsize)
+        if rows is None or found is None:
+            return None
+        argument, starts = found
+        values, made = read(argument.backing.flat(dtype), starts, rows, dtype.type(0) if other is None else other.data)
+        if argument.shadow is not None:
+            self.check_values(argument, starts, rows.length, values)
+            self.footprint(argument, dtype.itemsize).note(Runs("read", rows.numbers, starts[:, None], rows.length))
+        return made
+
     def _load_lanes(self, pointer: Any, mask: Any, other: Any, dtype: np.dtype[Any], programs: Programs) -> Array:
         pointers, lanes = lanes_of(pointer, mask)
         argument, index = self.positions(pointers, lanes, dtype.itemsize, pointer)
+        lanes = None if lanes is None else np.broadcast_to(lanes, index.shape)
         flat = argument.backing.flat(dtype) if argument is not None else np.empty(0, dtype)
         fallback = dtype.type(0) if other is None else other.data
         if argument is None or not flat.size:
@@ -114,7 +129,8 @@ class Memory(Record):
         data = value.data
         parts = split(pointer)
         if parts is None or (mask is not None and not is_uniform(mask)):
-            self._store_lanes(pointer, data, mask, programs)
+            if not self._store_rows(rows_of(parts, mask, data.itemsize, programs), data):
+                self._store_lanes(pointer, data, mask, programs)
             return
         lanes = None if mask is None else np.flatnonzero(mask.data)
         if lanes is not None and not lanes.size:
@@ -137,6 +153,20 @@ class Memory(Record):
         target[where] = new
         if argument.shadow is not None:
             self.footprint(argument, data.itemsize).note(Runs("write", programs.numbers, starts, length))
+
+    def _store_rows(self, rows: Rows | None, data: Array) -> bool:
+        """Store rows of neighbours; false if their lanes have to be looked at one by one."""
+        found = self._found(rows, data.itemsize)
+        if rows is None or found is None or not found[0].writable or not are_apart(found[1], rows.length):
+            return False
+        argument, starts = found
+        new = np.broadcast_to(data, (*rows.active.shape, rows.length))[rows.active]
+        target = windows(argument.backing.flat(data.dtype), rows.length)
+        self.save(target, starts, target[starts])
+        target[starts] = np.ascontiguousarray(new).view(target.dtype)[:, 0]
+        if argument.shadow is not None:
+            self.footprint(argument, data.itemsize).note(Runs("write", rows.numbers, starts[:, None], rows.length))
+        return True
 
     def _store_lanes(self, pointer: Any, data: Array, mask: Any, programs: Programs) -> None:
         pointers, lanes = lanes_of(pointer, mask)
@@ -193,6 +223,16 @@ class Memory(Record):
                 raise NotBatched
             offsets >>= np.uint64(width.bit_length() - 1)
         return argument, offsets.view(np.int64), length
+
+    def _found(self, rows: Rows | None, width: int) -> tuple[Argument, Positions] | None:
+        """Where rows lead, if all of them are good."""
+        if rows is None:
+            return None
+        argument = self.argument_of(rows.pointers[0])
+        offsets = rows.pointers - argument.backing_pointer
+        if self._outside(argument, rows.pointers, rows.length * width).any() or (offsets & np.uint64(width - 1)).any():
+            return None
+        return argument, (offsets >> np.uint64(width.bit_length() - 1)).view(np.int64)
 
     def positions(self, pointers: Array, lanes: Any, width: int, pointer: Any) -> tuple[Argument | None, Positions]:
         """Where pointers lead, all of whose active lanes are good; no argument if none is active."""

@@ -50,10 +50,10 @@ def place(flat: Array, starts: Positions, length: int) -> tuple[Array, Any]:
     first = starts.reshape(-1)
     if (np.diff(first) == length).all():
         return flat[first[0] : first[0] + first.size * length].reshape(*starts.shape, length), ...
-    return (flat, starts) if length == 1 else (_windows(flat, length), starts)
+    return (flat, starts) if length == 1 else (windows(flat, length), starts)
 
 
-def _windows(flat: Array, length: int) -> Array:
-    """Every run of `length` neighbours."""
+def windows(flat: Array, length: int) -> Array:
+    """Every run of `length` neighbours, as raw bytes."""
     shape, dtype = (len(flat) - length + 1,), np.dtype((np.void, length * flat.itemsize))
     return np.ndarray(shape, dtype, flat.data, 0, (flat.itemsize,))

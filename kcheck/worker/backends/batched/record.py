@@ -113,7 +113,6 @@ class Record:
         if lanes is None:
             footprint.lanes(access, numbers.reshape(-1), index.reshape(-1))
         else:
-            lanes = np.broadcast_to(lanes, index.shape)
             footprint.lanes(access, numbers[lanes], index[lanes])
 
     def check_values(self, argument: Argument, starts: Positions, length: int, values: Array) -> None:

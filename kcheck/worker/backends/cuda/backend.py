@@ -31,7 +31,8 @@ from kcheck.worker.backends.base import (
 )
 from kcheck.worker.backends.cuda import triton_seams
 from kcheck.worker.backends.cuda.compiles import CompileLog
-from kcheck.worker.backends.cuda.viewcheck.tool import Launches, ViewCheck
+from kcheck.worker.backends.cuda.viewcheck.compiled import CheckedKernels
+from kcheck.worker.backends.cuda.viewcheck.tool import Launches, checked
 
 # Parts of the messages of CUDA errors after which a context is lost (the CUDA driver API's error descriptions,
 # https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html).
@@ -71,7 +72,7 @@ class CudaBackend(Backend):
             triton_seams.check_compiling()
         self.name = name
         self._compiles = CompileLog()
-        self._view_check = ViewCheck(state=name == VIEWCHECK) if view_check else None
+        self._view_check = CheckedKernels(state=name == VIEWCHECK) if view_check else None
 
     @contextmanager
     def watch(
@@ -102,14 +103,14 @@ class CudaBackend(Backend):
             try:
                 if check is None:
                     return plain_run(self, *args, grid=_noting(grid, launch), warmup=False, **kwargs)
-                checked = partial(plain_run, self, *args, grid=_noting(grid, launch), **kwargs)
-                return check.launch(self, (*args, *kwargs.values()), checked)
+                compiled = partial(plain_run, self, *args, grid=_noting(grid, launch), **kwargs)
+                return check.launch(self, (*args, *kwargs.values()), compiled)
             except compile_errors as error:
                 raise CompileFailed(f"kernel {launch.kernel} does not compile: {_first_line(error)}", frame) from error
 
         checking: AbstractContextManager[Launches | None] = nullcontext()
         if self._view_check is not None:
-            checking = self._view_check.watch(watch, regions, spans, conditions)
+            checking = checked(self._view_check, watch, regions, spans, conditions)
         try:
             with checking as check:
                 jit_function.run, knobs.listener = run, self._compiles

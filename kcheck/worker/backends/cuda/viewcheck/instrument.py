@@ -68,6 +68,7 @@ class Instrumented:
         parameters: How many parameters the kernel has in the IR.
         unchecked: Operations that may touch memory and are not checked.
         granule: Bytes of memory that are one to the check of races; 0: they are not looked for.
+        also_read: Some access reads what the kernel writes.
     """
 
     text: str
@@ -75,6 +76,7 @@ class Instrumented:
     parameters: int
     unchecked: tuple[str, ...]
     granule: int
+    also_read: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +149,9 @@ class _Instrumenter:
         self._lines[entry] = [self._module.lines[entry], *self._limits.code.lines]
         text = "\n".join(self._text(0, len(self._module.lines))) + "\n"
         return Instrumented(
-            text, tuple(self._sites), len(self._entry.parameters), tuple(sorted(unchecked)), self._granule
-        )
+            text, tuple(self._sites), len(self._entry.parameters), tuple(sorted(unchecked)), self._granule,
+            self._also_read,
+        )  # fmt: skip
 
     def _raced(self) -> tuple[int, frozenset[int]]:
         """Bytes of a granule, 0 if races are not looked for; and the parameters that the kernel writes through."""
@@ -161,7 +164,9 @@ class _Instrumenter:
         for op in accesses:
             if op.name != "tt.load":
                 written |= self._origins.of(op.operands[0])
-        return min(width_of(lanes_of(op)[1]) for op in accesses), written
+        # An exact check also looks at parameters that are not written, for they may lead to the same memory.
+        raced = [op for op in accesses if self._exact or self._origins.of(op.operands[0]) & written]
+        return min((width_of(lanes_of(op)[1]) for op in raced), default=0), written
 
     def _text(self, first: int, end: int) -> list[str]:
         """Lines of the module as they are to be."""

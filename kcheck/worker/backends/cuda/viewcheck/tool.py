@@ -1,112 +1,68 @@
-"""The view check on a GPU: kernels are compiled with checks, told what they may touch, and their log is read."""
+"""The view check of one watch on a GPU: kernels are told what they may touch, and their log is read."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 
 from kcheck.worker.backends.base import Conditions, Fault, Place, Region, Unsupported, Watch
 from kcheck.worker.backends.cuda import triton_seams
 from kcheck.worker.backends.cuda.viewcheck import layout
-from kcheck.worker.backends.cuda.viewcheck.device import DeviceWords
-from kcheck.worker.backends.cuda.viewcheck.instrument import Manner, Site, instrument
+from kcheck.worker.backends.cuda.viewcheck.compiled import CheckedKernels
+from kcheck.worker.backends.cuda.viewcheck.instrument import Manner, Site
 from kcheck.worker.backends.cuda.viewcheck.report import Noted, faults, hazards
-from kcheck.worker.backends.cuda.viewcheck.table import Shadows, Slot, TooLarge, Words, table
-from kcheck.worker.backends.cuda.viewcheck.ttir import UnknownText
+from kcheck.worker.backends.cuda.viewcheck.table import Slot, TooLarge, table
 from kcheck.worker.backends.interpret.arguments import Argument, Backing, Cells, data_ptr, match
 
-VERSION = "1"  # of the checks in compiled kernels that are kept on disk
 Launch = Callable[..., Any]
+_LITTLE = 4096  # bytes between two backings of an arena, at most
 HOT = 8  # launches of a kernel after which it is worth to compile it again, so that checks do not cost it occupancy
 _WINDOWS = 8  # launches of a kernel that have records of their own; the later ones share the last
 
 
-class ViewCheck:
-    """Compiles kernels with checks. One lives as long as a worker; its memory is made when the first kernel comes.
+@contextmanager
+def checked(
+    kernels: CheckedKernels,
+    watch: Watch,
+    regions: Sequence[Region],
+    spans: Sequence[tuple[int, int]],
+    conditions: Conditions,
+) -> Iterator[Launches]:
+    """Check every launch until the context ends.
 
     Args:
-        state: Look for races and for reads of what nobody wrote, too.
+        kernels: Compiled with checks.
+        watch: Where faults go.
+        regions: The tensor arguments of this run.
+        spans: ``(address, bytes)`` that are safe to read.
+        conditions: Of this run: what memory holds where nothing was written, and whether to be exact.
     """
+    launches = Launches(kernels, watch, regions, spans, conditions)
+    kernels.words.tensor[layout.SUSPECTED].zero_()
+    try:
+        yield launches
+    except BaseException:
+        with suppress(RuntimeError):  # the context may be lost
+            launches.collect()
+        raise
+    launches.collect()
 
-    def __init__(self, *, state: bool = False) -> None:
-        self.state = state
-        self._words: DeviceWords | None = None
-        self._caches: dict[Any, Any] = {}
-        self._told = np.zeros(0, np.int64)
-        self.shadows = Shadows()
-        self.launched: Counter[Any] = Counter()
 
-    @property
-    def words(self) -> DeviceWords:
-        """The table and the log."""
-        if self._words is None:
-            self._words = DeviceWords(layout.WORDS)
-        return self._words
-
-    @contextmanager
-    def watch(
-        self, watch: Watch, regions: Sequence[Region], spans: Sequence[tuple[int, int]], conditions: Conditions
-    ) -> Iterator[Launches]:
-        """Check every launch until the context ends.
-
-        Args:
-            watch: Where faults go.
-            regions: The tensor arguments of this run.
-            spans: ``(address, bytes)`` that are safe to read.
-            conditions: Of this run: what memory holds where nothing was written, and whether to be exact.
-        """
-        launches = Launches(self, watch, regions, spans, conditions)
-        self.words.tensor[layout.SUSPECTED].zero_()
-        try:
-            yield launches
-        except BaseException:
-            with suppress(RuntimeError):  # the context may be lost
-                launches.collect()
-            raise
-        launches.collect()
-
-    @contextmanager
-    def compiling(self, kernel: Any, manner: Manner) -> Iterator[None]:
-        """Launch a kernel with checks; others that launch it get the one without.
-
-        Args:
-            kernel: A ``JITFunction``.
-            manner: What to check.
-        """
-        plain = kernel.device_caches
-        kernel.device_caches = self._caches.setdefault((kernel, manner), defaultdict(plain.default_factory))
-        key = f"kcheck view check {VERSION}, {manner}, at {self.words.address:x}"
-        try:
-            with triton_seams.rewriting(partial(self._rewrite, manner=manner), key):
-                yield
-        finally:
-            kernel.device_caches = plain
-
-    def tell(self, words: Words) -> None:
-        """Have kernels that are launched from now on read this table."""
-        if not np.array_equal(words, self._told):
-            if torch.cuda.is_current_stream_capturing():
-                raise Unsupported("the view check cannot follow a launch that a CUDA graph captures")
-            self.words.tensor[: len(words)].copy_(torch.from_numpy(words))
-            self._told = words
-
-    def _rewrite(self, text: str, *, manner: Manner) -> tuple[str, dict[str, Any]]:
-        try:
-            done = instrument(text, self.words.address, manner)
-        except UnknownText as error:
-            raise Unsupported(f"the view check does not understand the kernel's IR: {error}") from None
-        return done.text, {
-            "kcheck_sites": [site.plain() for site in done.sites],
-            "kcheck_unchecked": list(done.unchecked),
-            "kcheck_parameters": done.parameters,
-            "kcheck_granule": done.granule,
-        }
+def _stretch(spans: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Address and size of the memory that most of some spans lie in; they may leave little gaps."""
+    best, count, first, end = (0, 0), 0, 0, 0
+    number = 0
+    for address, size in sorted(spans):
+        if address > end + _LITTLE:
+            first, number = address, 0
+        end, number = max(end, address + size) if number else address + size, number + 1
+        if number > count:
+            best, count = (first, end - first), number
+    return best
 
 
 def most_registers(used: int, threads: int) -> int:
@@ -130,7 +86,7 @@ class Launches:
     """The launches of one watch.
 
     Args:
-        tool: Compiles kernels.
+        kernels: Compiled with checks.
         watch: Where faults go.
         regions: The target's tensor arguments.
         spans: ``(address, bytes)`` that are safe to read: one stretch of memory.
@@ -138,15 +94,13 @@ class Launches:
     """
 
     def __init__(
-        self, tool: ViewCheck, watch: Watch, regions: Sequence[Region], spans: Sequence[tuple[int, int]],
+        self, kernels: CheckedKernels, watch: Watch, regions: Sequence[Region], spans: Sequence[tuple[int, int]],
         conditions: Conditions,
     ) -> None:  # fmt: skip
-        self._tool = tool
+        self._kernels = kernels
         self._watch = watch
         self._regions = [Cells.of(region) for region in regions]
-        ends = [(first, first + size) for first, size in spans if size]
-        first, end = min((first for first, _ in ends), default=0), max((end for _, end in ends), default=0)
-        self._safe = (first, end - first)
+        self._safe = _stretch(spans)
         self._conditions = conditions
         self._marked: dict[tuple[int, int, bool], torch.Tensor] = {}
         self._noted: list[Noted] = []
@@ -164,16 +118,16 @@ class Launches:
         """
         if not self._conditions.exact and all(self._has_no_gaps(value) for value in values):
             registers = 0
-            self._tool.launched[kernel] += 1
-            if self._tool.launched[kernel] > HOT:
+            self._kernels.launched[kernel] += 1
+            if self._kernels.launched[kernel] > HOT:
                 registers = most_registers(*triton_seams.registers(launch(warmup=True)))
             with suppress(NeedsExact):
-                return self._launch(kernel, launch, Manner(False, self._tool.state, registers))
-        return self._launch(kernel, launch, Manner(True, self._tool.state))
+                return self._launch(kernel, launch, Manner(False, self._kernels.state, registers))
+        return self._launch(kernel, launch, Manner(True, self._kernels.state))
 
     def _launch(self, kernel: Any, launch: Launch, manner: Manner) -> Any:
         self._manner = manner
-        with self._tool.compiling(kernel, manner), triton_seams.before_launch(self._begin):
+        with self._kernels.compiling(kernel, manner), triton_seams.before_launch(self._begin):
             return launch(warmup=False)
 
     def _has_no_gaps(self, value: Any) -> bool:
@@ -189,11 +143,11 @@ class Launches:
         launch, facts = self._watch.launches[-1], compiled.metadata
         arguments = self._arguments(compiled, values)
         sites = [Site.read(plain) for plain in facts.kcheck_sites]
-        slots = self._slots(arguments, sites, facts.kcheck_granule)
+        slots = self._slots(arguments, sites, facts.kcheck_granule, facts.kcheck_also_read)
         records = self._window(Noted(launch, sites, arguments, slots, facts.hash))
-        address = self._tool.words.address + 8 * (layout.LOG + records * layout.RECORD)
+        address = self._kernels.words.address + 8 * (layout.LOG + records * layout.RECORD)
         try:
-            self._tool.tell(table(list(slots.values()), self._tool.shadows, self._safe, address))
+            self._kernels.tell(table(list(slots.values()), self._kernels.shadows, self._safe, address))
         except TooLarge as error:
             raise Unsupported(f"kernel {launch.kernel}: {error}", launch.frame) from None
         for operation in facts.kcheck_unchecked:
@@ -202,9 +156,15 @@ class Launches:
                 self._watch.gaps.append(sentence)
 
     def _slots(
-        self, arguments: Mapping[int, tuple[Argument, int]], sites: Sequence[Site], granule: int
+        self, arguments: Mapping[int, tuple[Argument, int]], sites: Sequence[Site], granule: int, also_read: bool
     ) -> dict[int, Slot]:
         """What the kernel is told of its parameters.
+
+        Args:
+            arguments: What they may touch, and their addresses.
+            sites: Its accesses.
+            granule: Bytes that are one to the check of races; 0: it does not look for them.
+            also_read: It reads what it writes.
 
         Raises:
             NeedsExact: Its checks do not do.
@@ -213,7 +173,7 @@ class Launches:
         written = {slot for site in sites if site.access != "read" for slot in site.slots}
         memories = {argument.backing.address for number, (argument, _) in arguments.items() if number in written}
         marks = {
-            address: self._marks(argument.backing, granule)
+            address: self._marks(argument.backing, granule, readers=also_read or self._manner.exact)
             for argument, _ in arguments.values()
             for address in [argument.backing.address]
             if granule and address in memories
@@ -224,7 +184,7 @@ class Launches:
             memory = argument.backing.address
             writers, readers = marks.get(memory, (0, 0))
             poison = self._poison_of(argument)
-            hidden = (poison is not None and self._tool.state) or (writers and number not in written)
+            hidden = (poison is not None and self._kernels.state) or (writers and number not in written)
             if number in read and hidden and not self._manner.exact:
                 raise NeedsExact
             slots[number] = Slot(number, address, views, memory, writers, readers, poison)
@@ -233,14 +193,16 @@ class Launches:
             slots[layout.ELSEWHERE] = Slot(layout.ELSEWHERE, 0, arena)
         return slots
 
-    def _marks(self, backing: Backing, granule: int) -> tuple[int, int]:
+    def _marks(self, backing: Backing, granule: int, *, readers: bool) -> tuple[int, int]:
         """Addresses of words for who writes and who reads the granules of some memory, all 0."""
         key = backing.address, granule, self._manner.exact
         if key not in self._marked:
             kind = torch.int64 if self._manner.exact else torch.int16
-            self._marked[key] = torch.empty(2, -(-backing.size // granule // 8) * 8 + 8, dtype=kind, device="cuda")
+            self._marked[key] = torch.empty(
+                1 + readers, -(-backing.size // granule // 8) * 8 + 8, dtype=kind, device="cuda"
+            )
         words = self._marked[key].zero_()
-        return words[0].data_ptr(), words[1].data_ptr()
+        return words[0].data_ptr(), words[-1].data_ptr()
 
     def _poison_of(self, argument: Argument) -> int | None:
         """The byte that fills a tensor where nobody wrote; None: it holds values."""
@@ -271,7 +233,7 @@ class Launches:
         self._windows[noted.key] += 1
         self._records += count
         start = layout.LOG + noted.first * layout.RECORD
-        self._tool.words.tensor[start : start + count * layout.RECORD].zero_()
+        self._kernels.words.tensor[start : start + count * layout.RECORD].zero_()
         self._noted.append(noted)
         return noted.first
 
@@ -279,7 +241,7 @@ class Launches:
         """Read the log into the watch's faults."""
         if not self._records:
             return
-        words = self._tool.words.tensor
+        words = self._kernels.words.tensor
         log = words[layout.LOG : layout.LOG + self._records * layout.RECORD].view(self._records, layout.RECORD)
         self._watch.suspected, some = torch.stack((words[layout.SUSPECTED], log[:, layout.LANES].sum())).ne(0).tolist()
         if not some:

@@ -80,7 +80,8 @@ def _effective(finding: Finding, *more: str) -> tuple[str, ...]:
 
 def _attributed(trial: Trial, first: Observation, run: Observation, known: list[Finding]) -> list[Finding]:
     """The result depends on a wild value: vary one thing at a time to say on which."""
-    if changed_elements(trial, first, trial.run(FIRST)):
+    racing = any(finding.kind in (Kind.RACE, Kind.NONDETERMINISM) for finding in known)
+    if (racing and trial.backend.device == "cuda") or changed_elements(trial, first, trial.run(FIRST)):
         return known  # it differs anyway
     for style, kind, where in _HIDDEN:
         changed = changed_elements(trial, first, trial.run(style))

@@ -34,14 +34,16 @@ def test_differences_are_noticed(random_kernels: Any, tmp_path: Path, monkeypatc
     """An engine that rounds otherwise, or that misses a fault, is found out."""
     from kcheck.worker.backends.batched import builder, memory
 
-    module = random_kernels.make_kernels(tmp_path, 0, KERNELS)
+    modules = [random_kernels.make_kernels(tmp_path, seed, KERNELS) for seed in range(4)]
 
-    def is_found(difference: Callable[[Any, Any], bool], kernels: int = KERNELS) -> bool:
+    def is_found(difference: Callable[[Any, Any], bool], kernels: int = len(modules) * KERNELS) -> bool:
+        """Whether any pair shows a difference; the search ends with the first."""
         random = Random(0)
-        pairs = [(number, random_kernels.Pair.random(random)) for number in range(kernels) for _ in range(2)]
         return any(
-            difference(*(pair.run(getattr(module, f"kernel{number}"), name) for name in ("sequential", "batched")))
-            for number, pair in pairs
+            difference(*(pair.run(kernel, name) for name in ("sequential", "batched")))
+            for number in range(kernels)
+            for kernel in [getattr(modules[number // KERNELS], f"kernel{number % KERNELS}")]
+            for pair in [random_kernels.Pair.random(random) for _ in range(2)]
         )
 
     assert not is_found(lambda one, other: one.bytes != other.bytes or one.findings() != other.findings(), 8)

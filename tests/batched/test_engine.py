@@ -179,16 +179,21 @@ def test_fewer_programs_run_at_a_time_where_their_blocks_are_wide(
     """What the first try wrote is undone: nothing is added twice."""
     monkeypatch.setattr(engine, "_LANES", 1 << 12)
     monkeypatch.setattr(engine, "_widths", WeakKeyDictionary())
-    sizes: list[int] = []
+    chunks: list[object] = []
     begin = record.Record.begin_chunk
-    monkeypatch.setattr(record.Record, "begin_chunk", lambda self: (sizes.append(1), begin(self))[1])
+
+    def begun(self: Any) -> None:
+        chunks.append(self)
+        begin(self)
+
+    monkeypatch.setattr(record.Record, "begin_chunk", begun)
     starts = torch.arange(0, 301 * 64, 64, dtype=torch.int32)
     x, o, counted = torch.ones(300 * 64), torch.zeros(300), torch.zeros(1, dtype=torch.int32)
     watched(lambda: kernels.counts_then_sums[(300,)](x, starts, o, counted, B=64), x=x, starts=starts, o=o, c=counted)
     assert (o == 64).all()
     assert counted.item() == 300
     assert together == [True]
-    assert len(sizes) == 1 + 5  # all at once, then 64 at a time
+    assert len(chunks) == 1 + 5  # all at once, then 64 at a time
 
 
 def test_a_failed_assertion_is_the_kernels(kernels: Any) -> None:

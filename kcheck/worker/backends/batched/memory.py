@@ -105,12 +105,14 @@ class Memory(Record):
 
     def _load_lanes(self, pointer: Any, mask: Any, other: Any, dtype: np.dtype[Any], programs: Programs) -> Array:
         pointers, lanes = lanes_of(pointer, mask)
+        if lanes is not None:
+            pointers, lanes = np.broadcast_arrays(pointers, lanes)
         argument, index = self.positions(pointers, lanes, dtype.itemsize, pointer)
-        lanes = None if lanes is None else np.broadcast_to(lanes, index.shape)
         flat = argument.backing.flat(dtype) if argument is not None else np.empty(0, dtype)
-        fallback = dtype.type(0) if other is None else other.data
+        fallback = np.zeros(1, dtype) if other is None else other.data
         if argument is None or not flat.size:
-            return np.array(np.broadcast_to(fallback, index.shape), dtype=dtype, order="C")
+            shape = np.broadcast_shapes(index.shape, fallback.shape)
+            return np.array(np.broadcast_to(fallback, shape), dtype=dtype, order="C")
         values: Array = flat.take(index, mode="clip")  # lanes that are masked off may point anywhere
         if argument.shadow is not None:
             where = index if lanes is None else index[lanes]
@@ -235,14 +237,18 @@ class Memory(Record):
         return argument, (offsets >> np.uint64(width.bit_length() - 1)).view(np.int64)
 
     def positions(self, pointers: Array, lanes: Any, width: int, pointer: Any) -> tuple[Argument | None, Positions]:
-        """Where pointers lead, all of whose active lanes are good; no argument if none is active."""
+        """Where pointers lead, all of whose active lanes are good; no argument if none is active.
+
+        Args:
+            pointers: Tagged.
+            lanes: Which are active, in the same shape; None for all.
+            width: Bytes of each element.
+            pointer: The handle that they come from.
+        """
         if getattr(pointer, "wrapped", False):
             raise NotBatched
         if not pointers.size or (lanes is not None and not lanes.any()):
             return None, np.zeros(pointers.shape, np.int64)
-        if lanes is not None and lanes.shape != pointers.shape:
-            shape = np.broadcast_shapes(lanes.shape, pointers.shape)
-            pointers, lanes = np.broadcast_to(pointers, shape), np.broadcast_to(lanes, shape)
         argument = self.argument_of(pointers.flat[0] if lanes is None else pointers[lanes][0])
         bad = self._outside(argument, pointers, width)
         offsets = pointers - argument.backing_pointer

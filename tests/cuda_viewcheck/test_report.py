@@ -113,3 +113,12 @@ def test_a_read_of_what_nobody_wrote(tmp_path: Path) -> None:
     assert hazard.kind is Kind.UNINITIALIZED_READ
     assert hazard.offsets.tolist() == [0, 8]
     assert len(hazard.sides) == 1
+
+
+def test_a_store_with_two_values_is_a_conflict_unless_another_program_was_there(tmp_path: Path) -> None:
+    words = record(lanes=1, program=1, offset=4, notes=[(4, 1, 0)])
+    _, noted, records, regions = reported(torch.zeros(4), tmp_path, layout.CONFLICT, words, access="write")
+    (hazard,) = hazards(noted, records, regions)
+    assert (hazard.kind, hazard.index) == (Kind.SCATTER_CONFLICT, (1,))
+    records[layout.RACE] = record(lanes=1, program=1, offset=4, notes=[(4, 1, 1 << layout.MARK_PROGRAM)])
+    assert [hazard.kind for hazard in hazards(noted, records, regions)] == [Kind.RACE]

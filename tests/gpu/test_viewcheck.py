@@ -136,9 +136,7 @@ def test_pairs_are_told_as_on_the_cpu(spec: str, count: int, cpu: Client, quick:
         ("view_values.py::zeroed_wrong", "uninitialized-read", "parts_ptr (made by the target)", "parts = tl.load("),
     ],
 )
-def test_races_and_unwritten_reads_have_their_line(
-    spec: str, kind: str, argument: str, line: str, full: Client
-) -> None:
+def test_hazards_have_their_line(spec: str, kind: str, argument: str, line: str, full: Client) -> None:
     found = [f for (findings,) in judged(spec, full, count=6) for f in findings if f.kind.value == kind]
     assert found
     assert {f.argument for f in found} == {argument}
@@ -151,6 +149,7 @@ def test_races_and_unwritten_reads_have_their_line(
         "view_races.py::split_right",
         "view_races.py::shift_right",
         "view_races.py::last_program_right",
+        "view_races.py::scatter_right",
         "view_values.py::padded_sum_right",
         "controls_matmul.py::matmul",
         "controls_reduce.py::atomic_column_sum",

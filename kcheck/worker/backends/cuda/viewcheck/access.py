@@ -152,6 +152,9 @@ class Checked:
         if self.state and every_lane and self.op.name == "tt.load" and self.element != "i1":
             value, addresses = self.op.results[0].text, self._addresses(code, pointer)
             state.check_written(code, self.limits.table, self.access, addresses, good, value, self.element)
+        if self.granule and every_lane and lanes.shape and self.op.name == "tt.store" and self.element != "i1":
+            value = self.op.operands[1].text
+            state.check_kept(code, self.limits.table, self.access, pointer, good, value, self.element)
         return code.lines
 
     def _no_lane_bad(self, code: Code, pointer: str, mask: str, given: Value | None) -> str:

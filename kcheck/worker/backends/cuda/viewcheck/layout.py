@@ -29,9 +29,10 @@ SINK = TABLE + 1  # a word that nobody reads
 # each of those that may write.
 WIDTHS = (1, 2, 4, 8)
 
-# A record of the log: of each access one of stray lanes, one of reads of what nobody wrote, one of races.
-STRAY, UNWRITTEN, RACE = 0, 1, 2
-PER_SITE = 3
+# A record of the log: of each access one of stray lanes, one of reads of what nobody wrote, one of races, and one of
+# stores that another lane of the program overwrote with something else.
+STRAY, UNWRITTEN, RACE, CONFLICT = 0, 1, 2, 3
+PER_SITE = 4
 LANES = 0  # how many
 LOWEST = 1  # the complement of the least key of a lane
 NOTED = 2  # how many notes are asked for

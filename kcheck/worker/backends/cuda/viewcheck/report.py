@@ -22,6 +22,11 @@ from kcheck.worker.backends.cuda.viewcheck.table import Slot
 from kcheck.worker.backends.hazard import Hazard, Side
 from kcheck.worker.backends.interpret.arguments import Argument, Cells
 
+_HAZARDS = {
+    layout.UNWRITTEN: Kind.UNINITIALIZED_READ,
+    layout.RACE: Kind.RACE,
+    layout.CONFLICT: Kind.SCATTER_CONFLICT,
+}
 _ACCESS = re.compile(r"load.*|store.*|atomic_.*|gather|scatter")
 _TRITON = os.path.dirname(os.path.abspath(triton.__file__)) + os.sep
 
@@ -63,13 +68,15 @@ def faults(noted: Noted, records: npt.NDArray[np.int64], regions: Sequence[Cells
 
 
 def hazards(noted: Noted, records: npt.NDArray[np.int64], regions: Sequence[Cells]) -> list[Hazard]:
-    """Races of one launch, and its reads of what nobody wrote; see `faults`."""
+    """Races of one launch, its reads of what nobody wrote, and stores with two values for one address; see `faults`."""
     found = []
     for number, site in enumerate(noted.sites):
-        for which, kind in ((layout.UNWRITTEN, Kind.UNINITIALIZED_READ), (layout.RACE, Kind.RACE)):
-            record = records[number * layout.PER_SITE + which]
-            if record[layout.LANES] and len(site.slots) == 1:
-                found.append(_hazard(noted, site, record, kind, regions))
+        own = records[number * layout.PER_SITE : (number + 1) * layout.PER_SITE]
+        for which, kind in _HAZARDS.items():
+            if kind is Kind.SCATTER_CONFLICT and own[layout.RACE, layout.LANES]:
+                continue  # another program may have overwritten what was stored
+            if own[which, layout.LANES] and len(site.slots) == 1:
+                found.append(_hazard(noted, site, own[which], kind, regions))
     return found
 
 

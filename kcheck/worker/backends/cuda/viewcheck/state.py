@@ -9,6 +9,7 @@ A granule is as wide as the narrowest access of the kernel, so that two accesses
 
 from __future__ import annotations
 
+from kcheck.worker.backends.cuda import triton_seams
 from kcheck.worker.backends.cuda.viewcheck import layout
 from kcheck.worker.backends.cuda.viewcheck.code import TABLE_POINTER, Code, Lanes
 from kcheck.worker.backends.cuda.viewcheck.exact import Access, program, record, slot_word
@@ -63,6 +64,30 @@ def check_race(
     bad = code.both(bad, mask, bits)
     first = lanes.splat(code, slot_word(code, table, slot, layout.ADDRESS))
     record(code, table, access, layout.RACE, code.binary("subi", addresses, first, words), bad, seen)
+    code.put("}")
+
+
+def check_kept(code: Code, table: int, access: Access, pointer: str, mask: str, value: str, element: str) -> None:
+    """Write the check that a store's values are there afterwards; it stands behind the store.
+
+    Another program may have overwritten them: that is a race, and told as such. It left its mark.
+    """
+    lanes, words, bits = access.lanes, access.lanes.of("i64"), access.lanes.of("i1")
+    (slot,) = access.slots
+    pointers = lanes.of(f"!tt.ptr<{element}>")
+    writers = slot_word(code, table, slot, layout.WRITERS)
+    ones = code.value(f"arith.extui {mask} : {bits} to {lanes.of('i32')}")
+    some = code.reduced(ones, lanes, "i32", "ori")  # all threads have stored before one goes on
+    stored = code.compare("ne", some, code.constant(0, "i32"), "i32")
+    code.branch(code.both(stored, code.compare("ne", writers, code.constant(0))), ())
+    there = code.value(f"tt.load {pointer}, {mask}, {value} {triton_seams.uncached()} : {pointers}")
+    kind = lanes.of(_PLAIN_INTEGERS[access.width])
+    if element != _PLAIN_INTEGERS[access.width]:
+        there, value = (code.value(f"tt.bitcast {one} : {lanes.of(element)} -> {kind}") for one in (there, value))
+    bad = code.both(mask, code.compare("ne", there, value, kind), bits)
+    addresses = code.value(f"tt.ptr_to_int {pointer} : {pointers} -> {words}")
+    first = lanes.splat(code, slot_word(code, table, slot, layout.ADDRESS))
+    record(code, table, access, layout.CONFLICT, code.binary("subi", addresses, first, words), bad)
     code.put("}")
 
 

@@ -29,7 +29,7 @@ print(steps)
 """
 # Sizes are pinned: cases of random sizes differ in cost by a factor of a hundred, and each worker draws others.
 TARGET = "builtin:paged_gather"
-PINS = ("num_requests=64", "max_blocks=8", "seq_len=100", "block_size=16", "lengths=full")
+PINS = ("num_requests=16", "max_blocks=4", "block_size=16", "lengths=full")
 IDLE = 0.95  # of the cores that the control must get
 
 
@@ -53,9 +53,12 @@ def speed(target: str, pins: Sequence[str], backend: str, workers: int, seconds:
             [*KCHECK, target, *options, "--max-time", str(seconds), "--max-examples", "1000000", "--report", "json"],
             cwd=folder,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
             check=False,
         )
+    if not done.stdout:
+        raise SystemExit(done.stderr)
     (result,) = json.loads(done.stdout)["targets"]
     return float(sum(result["cases"].values()) / result["seconds"])
 

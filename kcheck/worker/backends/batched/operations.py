@@ -139,6 +139,12 @@ class Operations(interpreter.InterpreterBuilder):  # type: ignore[misc]
         """A function of each lane."""
         return super().unary_op(laid_out(argument), operation)
 
+    def ternary_op(self, first: Any, second: Any, third: Any, operation: Any) -> Any:
+        """``tl.where``, and the like. Up to 3.5 the two sides may be of types that numpy joins in a wider one."""
+        made = super().ternary_op(first, second, third, operation)
+        made.data = made.data.astype(interpreter._get_np_dtype(made.dtype), copy=False)
+        return made
+
     def create_extern_elementwise(
         self, library: str, path: str, symbol: str, arguments: Any, result: Any, pure: bool
     ) -> Any:

@@ -7,7 +7,7 @@ from functools import cache
 from kcheck.worker.backends.interpret.triton_seams import Seam, installed_version
 
 _BUILDER = (
-    "options ir_rmw_op_to_interpreter_rmw_op ir_sem_to_interpreter_sem binary_op unary_op cast_impl "
+    "options ir_rmw_op_to_interpreter_rmw_op ir_sem_to_interpreter_sem binary_op unary_op ternary_op cast_impl "
     "create_get_program_id create_get_num_programs create_add create_sub create_mul create_and create_or create_ashr "
     "create_idiv create_int_cast create_addptr create_bitcast create_int_to_ptr create_ptr_to_int create_make_range "
     "create_splat create_broadcast create_expand_dims create_reshape create_trans create_cat "
@@ -23,7 +23,7 @@ SEAMS: tuple[Seam, ...] = (
         for name in _BUILDER.split()
     ),
     *(
-        Seam("triton.runtime.interpreter", f"InterpreterBuilder.{name}", until=(3, 8))
+        Seam("triton.runtime.interpreter", f"InterpreterBuilder.{name}", until=(3, 7))
         for name in (
             "create_make_block_ptr", "create_advance", "create_tensor_pointer_load", "create_tensor_pointer_store",
         )

@@ -52,8 +52,7 @@ def speed(target: str, pins: Sequence[str], backend: str, workers: int, seconds:
         done = subprocess.run(
             [*KCHECK, target, *options, "--max-time", str(seconds), "--max-examples", "1000000", "--report", "json"],
             cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
             check=False,
         )

@@ -95,7 +95,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("--backend", default="interpret")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, Client(options.backend, Path(folder) / "log", case_timeout=600) as client:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Client(options.backend, Path(folder) / "log", case_timeout=600) as client,
+    ):
         print(f"{'':24} {'size':>10} {'ms a case':>10} {'grows':>6}")
         before = ("", 0.0)
         for name, size, seconds in chain(gathers(client), copies(client)):

@@ -92,7 +92,9 @@ def main() -> None:
     settings = Settings(max_examples=options.cases, max_time=600.0, seed=options.seed)
     on_gpu = options.backend != "interpret"
     pairs = [
-        pair for pair in PAIRS if (on_gpu or not pair.needs_gpu) and (not options.only or pair.name in options.only)
+        pair
+        for pair in PAIRS
+        if not (pair.needs_cpu if on_gpu else pair.needs_gpu) and (not options.only or pair.name in options.only)
     ]
     rights = [*(pair.right for pair in pairs), *(CONTROLS if not options.only else ())]
     with (

@@ -76,6 +76,10 @@ class SelfTest:
         self._pairs, self._controls = pairs, controls
         self._drawing = threading.Lock()  # one thread draws, while others wait for their workers
 
+    @property
+    def _on_gpu(self) -> bool:
+        return self._backend.startswith("cuda")
+
     def run(self) -> SelfTestResult:
         """Try all targets.
 
@@ -87,7 +91,8 @@ class SelfTest:
             logs = [self._log, *(self._log.with_suffix(f".{n}.log") for n in range(1, self._workers))]
             clients = [stack.enter_context(Client(self._backend, log, case_timeout=CASE_TIMEOUT)) for log in logs]
             wrong = {pair.wrong: pair for pair in self._pairs}
-            specs = [*wrong, *(pair.right for pair in self._pairs), *self._controls]
+            cured = [pair.right for pair in self._pairs if not (self._on_gpu and pair.needs_cpu)]
+            specs = [*wrong, *cured, *self._controls]
             targets = {spec: load(spec)[0] for spec in specs}  # while the workers import torch
             free: SimpleQueue[Client] = SimpleQueue()
             for client in clients:
@@ -120,9 +125,10 @@ class SelfTest:
 
     def _search(self, one: LoadedTarget, pair: Pair, client: Client) -> TargetOutcome:
         """Judge cases of a faulty target until one shows its bug."""
-        on_gpu = self._backend.startswith("cuda")
-        if pair.needs_gpu and not on_gpu:
-            return TargetOutcome(one.spec, pair.mechanism, Outcome.LEFT_OUT, 0, 0.0, "it needs a GPU")
+        on_gpu = self._on_gpu
+        left_out = pair.needs_cpu if on_gpu else "it needs a GPU" if pair.needs_gpu else ""
+        if left_out:
+            return TargetOutcome(one.spec, pair.mechanism, Outcome.LEFT_OUT, 0, 0.0, left_out)
         began = time.monotonic()
 
         def outcome(what: Outcome, cases: int, message: str) -> TargetOutcome:

@@ -22,6 +22,7 @@ class Pair:
         kinds: Kinds of findings that prove this bug; any of them counts.
         argument: The argument that the finding must name, or whose layout alone decides about it; ``""``: none.
         needs_gpu: Nothing shows it on the CPU.
+        needs_cpu: Why nothing shows it on a GPU; ``""`` if something does.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Pair:
     kinds: tuple[str, ...]
     argument: str
     needs_gpu: bool = False
+    needs_cpu: str = ""
 
     def is_proven_by(self, kind: str, argument: str, culprit: str = "") -> bool:
         """Whether a finding is this bug.
@@ -43,8 +45,8 @@ class Pair:
         return kind in self.kinds and self.argument in (argument, culprit)
 
 
-def _pair(name: str, mechanism: str, argument: str, *kinds: Kind) -> Pair:
-    return Pair(name, f"{BUILTIN}{name}", f"{BUILTIN}{name}_wrong", mechanism, kinds, argument)
+def _pair(name: str, mechanism: str, argument: str, *kinds: Kind, needs_cpu: str = "") -> Pair:
+    return Pair(name, f"{BUILTIN}{name}", f"{BUILTIN}{name}_wrong", mechanism, kinds, argument, needs_cpu=needs_cpu)
 
 
 _READ = (Kind.OUT_OF_VIEW_READ, Kind.OUT_OF_BOUNDS_READ)  # one bug may show as either: it depends on what lies there
@@ -70,8 +72,8 @@ PAIRS: tuple[Pair, ...] = (
     _pair("clear_pages", "stride as length", "cache", *_WRITE),
     _pair("token_norm", "stride of size 1", "x", *_READ),
     _pair("page_addresses", "offset", "", *_READ),
-    _pair("embedding", "int32 overflow", "weight", Kind.OFFSET_OVERFLOW),
-    _pair("aligned_rows", "hint", "", Kind.FALSE_HINT, Kind.MISALIGNED_ACCESS),
+    _pair("embedding", "int32 overflow", "weight", Kind.OFFSET_OVERFLOW, needs_cpu="it takes a tensor of many GiB"),
+    _pair("aligned_rows", "hint", "", Kind.FALSE_HINT, needs_cpu="the compiler makes no use of the hint"),
     _pair("last_token", "bound", "table", *_READ),
     _pair("conv_state", "bound", "x", *_READ),
     _pair("window_grad", "bound", "dx", *_WRITE),

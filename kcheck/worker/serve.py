@@ -70,7 +70,7 @@ def _yardstick(judge: Judge, targets: Mapping[str, Target], request: Mapping[str
 def _answer(judge: Judge, targets: Mapping[str, Target], request: Mapping[str, Any]) -> Judgement:
     try:
         case = _case(request)
-        ensure(request["mutation"] and Mutation.from_json(request["mutation"]), judge.backend)
+        ensure(request.get("mutation") and Mutation.from_json(request["mutation"]), judge.backend)
         dense, cuda_graph = frozenset(request["dense"]), bool(request["cuda_graph"])
         return judge.judge(targets[request["target"]], case, dense, cuda_graph=cuda_graph)
     except KcheckError as error:

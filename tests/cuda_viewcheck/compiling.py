@@ -26,6 +26,7 @@ class Compiled:
         arch: ``80`` or ``90``.
         exact: Whether the checks are.
         state: Also look for races and reads of what nobody wrote.
+        aligned: Parameters that are multiples of 16.
         to: Last stage: ``ttir``, ``ptx`` or ``cubin``; ``""``: none.
     """
 
@@ -38,6 +39,7 @@ class Compiled:
         arch: int = 90,
         exact: bool = False,
         state: bool = False,
+        aligned: tuple[str, ...] = (),
         to: str = "ptx",
     ) -> None:
         target = GPUTarget("cuda", arch, 32)
@@ -48,7 +50,7 @@ class Compiled:
             fn=kernel,
             signature={n: signature.get(n, "constexpr") for n in kernel.arg_names},
             constexprs={(names[name],): value for name, value in constants.items()},
-            attrs={},
+            attrs={(names[name],): [["tt.divisibility", 16]] for name in aligned},
         )
         context = ir.context()
         ir.load_dialects(context)

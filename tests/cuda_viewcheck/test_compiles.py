@@ -81,6 +81,17 @@ def test_the_founding_kernel_compiles_and_its_tiles_have_bounds(arch: int, compi
     assert "tt.ptr_to_int" not in one.checked.text  # no lane is looked at
 
 
+def test_marks_are_looked_at_as_wide_as_elements_are_stored(compiling: ModuleType) -> None:
+    kernel: Any = paged_gather._paged_gather_kernel
+    pointers = {"out_ptr": "*bf16", "pool_ptr": "*u8"} | dict.fromkeys(("table_ptr", "seq_lens_ptr"), "*i32")
+    rest = dict.fromkeys(kernel.arg_names[5:-2], "i32") | {"out_element_stride": "constexpr"}
+    constants = {"gather_lens_ptr": None, "BLOCK_SIZE": 16, "TILE": 16, "out_element_stride": 1}
+    aligned = ("out_ptr", "out_request_stride", "out_row_stride")
+    one = compiling.Compiled(kernel, pointers | rest, constants, aligned=aligned, state=True)
+    assert "ld.global.cg.v4.b32" in one.stages["ptx"]
+    assert "ld.global.cg.b16" not in one.stages["ptx"]
+
+
 def test_a_loop_with_checks_is_not_pipelined(compiling: ModuleType, forms: ModuleType) -> None:
     text = compiled(compiling, forms, "moved", exact=True, to="").checked.text
     assert "tt.num_stages = 1" in text

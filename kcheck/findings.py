@@ -167,7 +167,7 @@ class Finding:
         kind = self.kind.replace("out-of-bounds", "out-of-view")
         line = "" if self.kind is Kind.TIMEOUT else f"{self.source}\0{self.occurrence}"
         parts = (target, kind, self.kernel, self.argument, line)
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+        return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:12]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for `json.dumps`, also where a value is not finite."""

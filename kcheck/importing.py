@@ -57,6 +57,10 @@ def import_file(place: str) -> ModuleType:
         raise TargetLoadError(f"{place}: no such file (current directory: {Path.cwd()})")
     if path.suffix != ".py":
         raise TargetLoadError(f"{place} is not a .py file")
+    if "." in path.stem:
+        raise TargetLoadError(
+            f"{place}: a module's name has no dot; rename the file to {path.stem.replace('.', '_')}.py"
+        )
     folder, parts = path.parent, [path.stem]
     while (folder / "__init__.py").exists():
         folder, parts = folder.parent, [folder.name, *parts]

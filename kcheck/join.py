@@ -6,7 +6,7 @@ a run in one piece is judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kcheck import evidence
@@ -17,6 +17,9 @@ from kcheck.layout import LayoutKind
 from kcheck.weight import weight
 
 _CELL_ORDER = (Cell.FINDING, Cell.MATCH, Cell.COULD_NOT_CHECK, Cell.REJECTED, Cell.NOT_TRIED)
+_CONTIGUOUS = frozenset(
+    {LayoutKind.CONTIGUOUS, LayoutKind.OFFSET, LayoutKind.MISALIGNED, LayoutKind.DEGENERATE, LayoutKind.EMPTY}
+)
 Matrix = Mapping[str, Mapping[LayoutKind, Cell]]
 
 
@@ -32,8 +35,18 @@ def judged(result: TargetResult) -> TargetResult:
         result,
         verdict=CaseVerdict.FINDINGS if result.discoveries else verdict,
         reasons=reasons,
-        notes=tuple(result.evidence.notes()),
+        notes=(*_matches_explained(result, result.evidence), *result.evidence.notes()),
     )
+
+
+def _matches_explained(result: TargetResult, facts: Evidence) -> Iterator[str]:
+    """What a match in the matrix means where no layout but contiguous ones was accepted: a narrowed view may be one."""
+    for name in () if facts.interrupted or facts.failures else facts.contiguous_only:
+        row = result.matrix.get(name, {})
+        kinds = [kind for kind in LayoutKind if kind not in _CONTIGUOUS and row.get(kind) is Cell.MATCH]
+        if kinds:
+            listed = ", ".join(kinds)
+            yield f"{name} was accepted as {listed} only at sizes at which such a view is contiguous all the same"
 
 
 def join_results(parts: Sequence[TargetResult]) -> TargetResult:

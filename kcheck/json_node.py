@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +15,7 @@ from kcheck.fill import Number, number_from_json
 
 E = TypeVar("E", bound=StrEnum)
 MOST_INTEGER = 1 << 63
+MOST_SECONDS = 10**10  # three centuries
 MOST_BYTES = 1 << 28  # of a document; a device has no end
 
 
@@ -120,8 +120,8 @@ class Node:
     def seconds(self) -> float:
         """A number of seconds."""
         value = self.number()
-        if not 0 <= value < math.inf:
-            raise InvalidDocument(self.where, f"is {self.value!r:.60}; expected seconds >= 0")
+        if not 0 <= value <= MOST_SECONDS:
+            raise InvalidDocument(self.where, f"is {self.value!r:.60}; expected seconds from 0 to {MOST_SECONDS:,}")
         return value
 
     def boolean(self) -> bool:

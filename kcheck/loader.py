@@ -7,6 +7,7 @@ depends on the spec, the current directory and ``sys.path``, never on what was l
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import os
 import sys
 from collections import Counter
@@ -168,16 +169,20 @@ def configured() -> list[str]:
 
 
 def discovered() -> list[str]:
-    """Files ``kcheck_*.py`` below the current directory, sorted; hidden folders and virtual environments skipped."""
-    files: list[str] = []
-    for folder, folders, _ in os.walk("."):
+    """Files ``kcheck_*.py`` below the current directory, sorted.
+
+    Hidden folders, virtual environments and folders that cannot be read are skipped.
+    """
+    found: list[str] = []
+    for folder, folders, files in os.walk("."):
         folders[:] = [name for name in folders if not _is_skipped(Path(folder, name))]
-        files += [str(file) for file in Path(folder).glob(PATTERN)]
-    return sorted(files)
+        found += [str(Path(folder, name)) for name in fnmatch.filter(files, PATTERN)]
+    return sorted(found)
 
 
 def _is_skipped(folder: Path) -> bool:
-    return folder.name.startswith(".") or folder.name in SKIPPED_FOLDERS or (folder / "pyvenv.cfg").exists()
+    is_environment = os.path.exists(folder / "pyvenv.cfg")  # Path.exists raises where it may not look
+    return is_environment or folder.name.startswith(".") or folder.name in SKIPPED_FOLDERS
 
 
 def _load_builtin(name: str) -> LoadedTarget:

@@ -48,7 +48,7 @@ def read_parts(paths: Iterable[Path]) -> list[Part]:
 
     Raises:
         UsageError: One cannot be read, or another version of kcheck wrote it.
-        InvalidDocument: One is not a valid report.
+        InvalidDocument: One is not a valid report, or contradicts itself.
     """
     parts = [Part(str(path), _read(path)) for path in paths]
     for part in parts:
@@ -58,6 +58,7 @@ def read_parts(paths: Iterable[Path]) -> list[Part]:
         names = tuple(result.name for result in part.record.results)
         if names != part.record.targets[: len(names)]:
             raise InvalidDocument(f"{part.path}: targets", f"are {_listed(names)!r:.60}; expected those of selected")
+        _check_agrees(part)
     return parts
 
 
@@ -80,6 +81,10 @@ def join_reports(parts: Sequence[Part]) -> RunRecord:
     for part in parts:
         if part.record.shard is None:
             raise UsageError(f"{part.path} is of a whole run; kcheck merge joins reports of kcheck fuzz --shard I/N")
+        if not part.record.identity:
+            raise UsageError(
+                f"{part.path} does not say of which run it is: an older kcheck wrote it; run all shards again"
+            )
         _check_same_run(parts[0], part)
     _check_once(parts)
     assert first.shard is not None
@@ -100,6 +105,7 @@ def join_reports(parts: Sequence[Part]) -> RunRecord:
         seconds=sum(part.record.seconds for part in parts),
         shard=replace(first.shard, index=there[0]) if missing else None,
         joined=tuple(there) if missing else (),
+        identity=first.identity,
     )
 
 
@@ -136,11 +142,28 @@ def _check_same_run(first: Part, other: Part) -> None:
         "backend is": (one.backend, two.backend),
         "targets are": (_listed(one.targets), _listed(two.targets)),
     }
+    names = dict.fromkeys([*one.identity, *two.identity])
+    differences |= {f"{name}:": (one.identity.get(name), two.identity.get(name)) for name in names}
     for what, (here, there) in differences.items():
         if here != there:
             raise UsageError(
                 f"{other.path} is of another run than {first.path}: its {what} {there}, not {here}; start all "
-                "shards with the same options"
+                "shards with the same options, and from the same source"
+            )
+
+
+def _check_agrees(part: Part) -> None:
+    """Check that a report does not contradict itself: what is no pass must not become one."""
+    for place, result in enumerate(part.record.results):
+        counted, found = result.cases.get(CaseVerdict.FINDINGS, 0), len(result.discoveries)
+        where = f"{part.path}: targets[{place}]"
+        failed = result.evidence is None or bool(result.evidence.failures)  # stopped in the midst of a shrink, say
+        if counted and not found and not (failed and result.verdict is CaseVerdict.COULD_NOT_CHECK):
+            raise InvalidDocument(f"{where}.findings", f"is empty, though {counted:,} cases have findings")
+        passed = result.verdict is CaseVerdict.MATCH
+        if (result.verdict is CaseVerdict.FINDINGS and not found) or (passed and (found or result.reasons)):
+            raise InvalidDocument(
+                f"{where}.verdict", f"is {result.verdict}, with {found} findings and {len(result.reasons)} reasons"
             )
 
 

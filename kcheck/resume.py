@@ -112,17 +112,23 @@ def earlier_seed(store: Store, targets: str, backend: str) -> int | None:
 def sources(file: str, *folders: Path) -> str:
     """Digest of a target's source: of its file's package, and of all that is imported from the folders.
 
+    It is the same on all machines, wherever the files are.
+
     Args:
         file: Where the target is.
         folders: Of the user's project.
     """
-    modules = [(name.partition(".")[0], getattr(module, "__file__", None)) for name, module in [*sys.modules.items()]]
-    packages = {package for package, path in modules if path == file}
-    files = {path for package, path in modules if path and (package in packages or _is_below(path, folders))}
+    modules = {name: getattr(module, "__file__", None) for name, module in [*sys.modules.items()] if name != "__main__"}
+    packages = {name.partition(".")[0] for name, path in modules.items() if path == file}
+    found = {
+        (name, path)
+        for name, path in modules.items()
+        if path and (name.partition(".")[0] in packages or _is_below(path, folders)) and is_user_code(path)
+    }
     digest = hashlib.sha256()
-    for path in sorted({file, *filter(is_user_code, files)}):
+    for name, path in sorted({("", file), *found}):
         with contextlib.suppress(OSError):
-            digest.update(path.encode(errors="surrogateescape") + b"\0" + Path(path).read_bytes())
+            digest.update(name.encode(errors="surrogateescape") + b"\0" + Path(path).read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 

@@ -11,6 +11,7 @@ from kcheck.fill import hashed
 
 AUTO = "auto"
 WHOLE = Shard(1, 1)
+MOST_SHARDS = 100_000
 _FORM = re.compile(r"(\d{1,9})/(\d{1,9})", re.ASCII)
 
 
@@ -63,4 +64,6 @@ def read_shard(text: str, environment: Mapping[str, str]) -> Shard:
         index, of = int(found[1]), int(found[2])
     if not 1 <= index <= of:
         raise UsageError(f"--shard {index}/{of}: there is no shard {index} of {of}; I counts from 1 to N")
+    if of > MOST_SHARDS:
+        raise UsageError(f"--shard {index}/{of}: that is too many; a run has at most {MOST_SHARDS:,} shards")
     return Shard(index, of)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import itertools
@@ -13,6 +14,7 @@ import shlex
 import tempfile
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -36,12 +38,16 @@ class Store:
     Args:
         root: Its path; made on first use, with a ``.gitignore`` that keeps it out of version control.
         database: Folder of Hypothesis's examples, which other directories may share; None: in this one.
+
+    Attributes:
+        trouble: Why something could not be kept, a sentence that ends with what it means; ``""`` if all was.
     """
 
     def __init__(self, root: Path = Path(DEFAULT_ROOT), database: Path | None = None) -> None:
         self._given = root
         self._database = None if database is None else database.absolute()
         self.root = root.absolute()  # a target may change the current directory
+        self.trouble = ""
         self._running: dict[Path, FileIO] = {}
         self._noted: dict[Path, int] = {}  # bytes of these files
         self._suffix = ""  # of files that no other process may write to meanwhile
@@ -144,7 +150,7 @@ class Store:
         return (self._database or self.root / "examples") / name
 
     def running(self, spec: str, case: Case, *, waiting: bool = False) -> None:
-        """Note a case before it runs, so that nothing can lose it.
+        """Note a case before it runs, so that nothing can lose it. That it cannot be noted does not stop the run.
 
         The files stay open: making one costs up to a millisecond.
 
@@ -162,10 +168,17 @@ class Store:
             if path not in self._running:
                 self.root.mkdir(parents=True, exist_ok=True)  # a target may delete what it likes
                 self._running[path] = path.open("wb", buffering=0)
-            os.pwrite(self._running[path].fileno(), text.ljust(size), 0)
+            if os.pwrite(self._running[path].fileno(), text.ljust(size), 0) < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._noted[path] = size
         except OSError as error:
-            raise UsageError(f"cannot write {path}: {error.strerror}") from None
-        self._noted[path] = size
+            self.trouble = (
+                f"cannot write {path}: {error.strerror}; the run goes on, and if it is killed its case is lost"
+            )
+            self._noted.pop(path, None)
+            if path in self._running:
+                with contextlib.suppress(OSError):  # half a case, or another one, must not stand there
+                    self._running[path].truncate(0)
 
     def idle(self) -> None:
         """No case is running any more."""
@@ -176,14 +189,29 @@ class Store:
         for waiting in (False, True):
             self._note(waiting=waiting).unlink(missing_ok=True)
 
+    def keep(self, discovery: Discovery) -> Discovery:
+        """Keep a finding for ``kcheck replay``, if the disk takes it.
+
+        Returns:
+            The finding; one that cannot be saved has a note that says so.
+        """
+        try:
+            self.save(discovery)
+        except UsageError as error:
+            note = f"its case could not be saved for the replay command: {error}"
+            return replace(discovery, finding=replace(discovery.finding, notes=(*discovery.finding.notes, note)))
+        return discovery
+
     def save(self, discovery: Discovery) -> Path:
         """Keep a finding for ``kcheck replay``.
 
         Returns:
             The file.
+
+        Raises:
+            UsageError: It cannot be written.
         """
         path = self._place(discovery)
-        path.parent.mkdir(parents=True, exist_ok=True)
         data = {
             "schema": FINDING_SCHEMA,
             "target": discovery.spec,
@@ -276,10 +304,15 @@ def write_json(path: Path, data: Any) -> None:
     Raises:
         UsageError: The file cannot be written.
     """
+    part = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, prefix=f".{path.name}.") as file:
+            part = Path(file.name)
             json.dump(data, file, indent=1, allow_nan=False, default=str)
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
+        part.chmod(0o644)
+        part.replace(path)
     except OSError as error:
+        if part is not None:
+            part.unlink(missing_ok=True)  # it takes the last of the room
         raise UsageError(f"cannot write {path}: {error.strerror}") from None

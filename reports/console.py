@@ -26,9 +26,10 @@ from kcheck.events import (
     TargetResult,
     WorkerReplaced,
 )
+from kcheck.reports import finding_text
 from kcheck.reports.detail import Detail
 from kcheck.reports.fact import Hanging, fact, unwrapped
-from kcheck.reports.matrix import LayoutMatrix
+from kcheck.reports.matrix import LayoutMatrix, rows
 from kcheck.reports.panel import SEVERITY_STYLES, FindingPanel
 from kcheck.reports.progress import Progress
 from kcheck.reports.verdict import cases, could_not_check, known
@@ -100,7 +101,7 @@ class ConsoleReport:
         self._progress = Progress()
         moving = progress and console.is_terminal and not console.is_dumb_terminal and console.file.isatty()
         self._live = Live(self._progress, console=console, refresh_per_second=8, transient=True) if moving else None
-        self._shown: set[tuple[str, str]] = set()
+        self._shown: dict[tuple[str, str], bool] = {}  # whether while the target ran
 
     def handle(self, event: Event) -> None:
         """Take one event."""
@@ -118,13 +119,14 @@ class ConsoleReport:
             case WorkerReplaced() if self._detail is Detail.VERBOSE:
                 self._print(Hanging(f"worker replaced in {duration(event.seconds)}: {event.cause}", rest="  "))
             case BugFound(discovery):
-                self._show(discovery)
+                self._show(discovery, so_far=True)
             case TargetDone(result):
                 for discovery in result.discoveries:
                     self._show(discovery)
                 parts = _verdict(result)
                 if self._detail is not Detail.QUIET:
-                    parts = chain(parts, _circumstances(result, self._progress.replaced))
+                    early = [d for d in result.discoveries if not d.known and self._shown[d.spec, d.fingerprint]]
+                    parts = chain(parts, _in_the_end(early), _circumstances(result, self._progress.replaced))
                 for part in parts:
                     self._print(part)
             case RunDone():
@@ -142,15 +144,15 @@ class ConsoleReport:
         as_it_is = isinstance(part, Text) and bool(part.no_wrap)  # Rich joins texts, and forgets that
         self._console.print(part, crop=False, soft_wrap=as_it_is)
 
-    def _show(self, discovery: Discovery) -> None:
+    def _show(self, discovery: Discovery, *, so_far: bool = False) -> None:
         key = (discovery.spec, discovery.fingerprint)
         if key not in self._shown:
-            self._shown.add(key)
+            self._shown[key] = so_far
             if discovery.known:
                 for part in _known(discovery):
                     self._print(part)
             else:
-                self._print(FindingPanel(discovery))
+                self._print(FindingPanel(discovery, so_far=so_far))
 
 
 def _heading(event: RunStarted) -> str:
@@ -196,15 +198,23 @@ def _verdict(result: TargetResult) -> Iterator[RenderableType]:
         yield fact("gone", gone.message)
 
 
+def _in_the_end(discoveries: Sequence[Discovery]) -> Iterator[RenderableType]:
+    """What was not known yet when these were shown."""
+    for discovery in discoveries:
+        yield fact("seen", f"{_in_short(discovery)}: in {counted(discovery.seen, 'case')}")
+        for i, related in enumerate(discovery.related):
+            yield fact("" if i else "related", finding_text.relation(related))
+
+
 def _circumstances(result: TargetResult, replaced: Sequence[str]) -> Iterator[RenderableType]:
     """What there is to know beside the verdict."""
     for note in result.notes:
         yield fact("note", note)
     if replaced:
         yield fact("workers", f"{counted(len(replaced), 'worker')} replaced, the last because: {replaced[-1]}")
-    if result.matrix:
+    if matrix := rows(result.matrix):
         yield Text()
-        yield LayoutMatrix(result.matrix)
+        yield LayoutMatrix(matrix)
     yield Text()
 
 

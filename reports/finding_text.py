@@ -124,9 +124,14 @@ def relation(related: Finding) -> str:
     return f"{related.kind}{argument}: {related.message}"
 
 
-def sightings(discovery: Discovery) -> str:
-    """How often it was seen, and whether the case is the smallest."""
-    seen = f"seen in {counted(discovery.seen, 'case')}, this is the smallest"
+def sightings(discovery: Discovery, *, so_far: bool = False) -> str:
+    """How often it was seen, and whether the case is the smallest.
+
+    Args:
+        discovery: The bug.
+        so_far: The run goes on, and may show it more often.
+    """
+    seen = f"seen in {counted(discovery.seen, 'case')}{' so far' if so_far else ''}, this is the smallest"
     return seen if discovery.minimal else f"{seen} of them: not shrunk to the end"
 
 

@@ -18,7 +18,7 @@ from kcheck.layout import LayoutKind
 from kcheck.reports import finding_text, verdict, view_text, wording
 from kcheck.reports.html_picture import Drawing, draw
 from kcheck.reports.kinds import HELP
-from kcheck.reports.matrix import SIGNS
+from kcheck.reports.matrix import SIGNS, WORDS, rows
 from kcheck.reports.record import RunRecord
 from kcheck.reports.source import excerpt
 
@@ -63,6 +63,8 @@ def _environment() -> Environment:
         "signs": _SIGNS,
         "severity_signs": _SEVERITY_SIGNS,
         "cell_signs": SIGNS,
+        "cell_words": WORDS,
+        "matrix_rows": rows,
         "kinds": tuple(LayoutKind),
         "help": HELP,
         "picture": _picture,

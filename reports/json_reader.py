@@ -12,8 +12,7 @@ from kcheck.json_node import E, Node, read_node
 from kcheck.layout import LayoutKind
 from kcheck.reports.json_report import REPORT_SCHEMA
 from kcheck.reports.record import RunRecord
-
-MOST_SHARDS = 100_000
+from kcheck.shard import MOST_SHARDS
 
 
 def read_report(path: Path) -> RunRecord:
@@ -50,6 +49,7 @@ def _report(node: Node) -> RunRecord:
         seconds=node.get("seconds").seconds(),
         shard=shard,
         joined=_joined(node.get("joined"), shard.of) if shard and "joined" in node.value else (),
+        identity=_texts(node.get("run")) if "run" in node.value else {},
     )
 
 

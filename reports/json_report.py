@@ -29,6 +29,7 @@ def report_to_json(record: RunRecord) -> dict[str, Any]:
         "versions": dict(record.versions),
         "backend": record.backend,
         "seed": record.seed,
+        "run": dict(record.identity),
         "interrupted": record.interrupted,
         "seconds": round(record.seconds, 6),
         "selected": list(record.targets),

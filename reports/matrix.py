@@ -16,7 +16,8 @@ from kcheck.reports.wording import plain
 _SHORT = 4  # letters that still tell the kinds apart
 SIGNS = {Cell.MATCH: "✓", Cell.REJECTED: "-", Cell.FINDING: "✗", Cell.COULD_NOT_CHECK: "?", Cell.NOT_TRIED: "·"}
 _ASCII = {Cell.MATCH: "+", Cell.REJECTED: "-", Cell.FINDING: "X", Cell.COULD_NOT_CHECK: "?", Cell.NOT_TRIED: "."}
-_WORDS = {Cell.FINDING: "FINDING"}
+# Words of the legend, where they are not the cell's own.
+WORDS = {Cell.COULD_NOT_CHECK: "not judged: could not check, or another finding in the way"}
 _STYLES = {
     Cell.MATCH: "green",
     Cell.REJECTED: "yellow",
@@ -24,6 +25,19 @@ _STYLES = {
     Cell.COULD_NOT_CHECK: "magenta",
     Cell.NOT_TRIED: "dim",
 }
+
+
+def rows(matrix: Mapping[str, Mapping[LayoutKind, Cell]]) -> dict[str, Mapping[LayoutKind, Cell]]:
+    """The rows that are shown: all but one of the returned value in which nothing was tried.
+
+    Args:
+        matrix: Argument → layout kind → cell.
+    """
+    return {
+        name: cells
+        for name, cells in matrix.items()
+        if name != "return" or any(cell is not Cell.NOT_TRIED for cell in cells.values())
+    }
 
 
 class LayoutMatrix:
@@ -62,7 +76,8 @@ class LayoutMatrix:
         for cell, sign in signs.items():
             if cell in present:
                 legend.append(sign, _STYLES[cell])
-                legend.append(f" {_WORDS.get(cell, cell.value)}   ")
+                word = "FINDING" if cell is Cell.FINDING else WORDS.get(cell, cell.value)
+                legend.append(f" {word}   ")
         return Hanging(legend, " " * INDENT, " " * INDENT)
 
 

@@ -26,10 +26,12 @@ class FindingPanel:
 
     Args:
         discovery: The bug.
+        so_far: The run goes on, and may show it more often.
     """
 
-    def __init__(self, discovery: Discovery) -> None:
+    def __init__(self, discovery: Discovery, *, so_far: bool = False) -> None:
         self._found = discovery
+        self._so_far = so_far
         self._finding = discovery.finding
         self._views = discovery.case.views
 
@@ -113,7 +115,7 @@ class FindingPanel:
         plain_values = scalars(self._found.case)
         if plain_values:
             yield fact(label, ", ".join(f"{name} = {value}" for name, value in plain_values.items()))
-        yield fact("case", finding_text.sightings(self._found))
+        yield fact("case", finding_text.sightings(self._found, so_far=self._so_far))
 
 
 def _title(finding: Finding, options: ConsoleOptions) -> Text:

@@ -34,6 +34,7 @@ class RunRecord:
         seconds: Wall time.
         shard: The part that it is of a larger run, None if it is all of it.
         joined: Indices of the shards that are joined in it, where some are missing.
+        identity: What its shards have in common, in words by name; empty if nobody said it.
     """
 
     backend: str = ""
@@ -45,6 +46,7 @@ class RunRecord:
     seconds: float = 0.0
     shard: Shard | None = None
     joined: tuple[int, ...] = ()
+    identity: Mapping[str, str] = field(default_factory=dict)
 
     def outcomes(self) -> tuple[TargetResult, ...]:
         """One result per target; those that had no turn could not be checked."""
@@ -76,7 +78,7 @@ class Recorder:
                 self.started = True
                 record.backend, record.seed = event.backend, event.seed
                 record.versions, record.targets = event.versions, event.targets
-                record.shard, record.joined = event.shard, event.joined
+                record.shard, record.joined, record.identity = event.shard, event.joined, event.identity
             case TargetStarted():
                 self._open, self._found, self._cases, self._seconds = event, [], {}, 0.0
             case CaseDone():

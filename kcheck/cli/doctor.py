@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import re
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from kcheck.errors import KcheckError
 from kcheck.store import Store
 
 _PACKAGES = ("torch", "triton", "numpy", "hypothesis", "click", "rich")
+_KNOWN_PAIR = "torch 2.13.0 with triton 3.7.1, the pair that CI runs"
 
 
 @click.command("doctor")
@@ -22,6 +24,7 @@ def command(directory: Path) -> int:
     click.echo(f"python      {platform.python_version()} on {platform.system()} {platform.machine()}")
     for name in _PACKAGES:
         click.echo(f"{name:<11} {_version(name)}")
+    click.echo(f"pair        {_pair(_version('torch'), _version('triton'), _asked())}")
     click.echo(f"GPU         {_gpu()}")
     has_tool, tool = _sanitizer()
     click.echo(f"sanitizer   {tool}")
@@ -41,6 +44,35 @@ def _version(name: str) -> str:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return "not installed"
+
+
+def _asked() -> str:
+    """What the installed torch asks of Triton, such as ``==3.7.1``; ``""`` for nothing, as builds for the CPU do."""
+    try:
+        needed = importlib.metadata.requires("torch") or []
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    found = (re.match(r"triton\b(?!-)[ (]*([^;)]*)", line) for line in needed)
+    return next((one[1].replace(" ", "") for one in found if one), "")
+
+
+def _pair(torch: str, triton: str, asked: str) -> str:
+    """Whether the installed versions of torch and Triton go together.
+
+    Args:
+        torch: Version, or that it is not installed.
+        triton: The same.
+        asked: What torch asks of Triton, such as ``==3.7.1``.
+    """
+    if not asked:
+        return f"this build of torch asks for no triton; known: {_KNOWN_PAIR}"
+    pinned = re.fullmatch(r"===?([\w.]+)", asked)
+    if pinned is None:
+        return f"torch {torch} asks for triton {asked}"
+    if triton.partition("+")[0] == pinned[1]:
+        return f"triton {triton} is what torch {torch} asks for"
+    known = f"known: {_KNOWN_PAIR}"
+    return f"torch {torch} asks for triton {asked}, and here it is {triton}: install triton{asked}; {known}"
 
 
 def _gpu() -> str:

@@ -26,10 +26,12 @@ class Emission:
     Attributes:
         form: ``pytest`` or ``script``.
         output: The file; None: standard output.
+        force: Overwrite the file.
     """
 
     form: Form
     output: Path | None
+    force: bool = False
 
     @property
     def path(self) -> Path:
@@ -45,8 +47,8 @@ def check_possible(saved: SavedCase, emission: Emission) -> None:
     """
     from kcheck.emit import check
 
-    if emission.output is not None and emission.output.exists():
-        raise UsageError(f"{emission.output} exists; choose another place with -o, or remove it")
+    if emission.output is not None and emission.output.exists() and not emission.force:
+        raise UsageError(f"{emission.output} exists; choose another place with -o, or overwrite it with --force")
     if saved.finding is not None:
         check(saved.finding)
 
@@ -156,7 +158,7 @@ def _write(text: str, emission: Emission) -> None:
         return
     try:
         emission.output.parent.mkdir(parents=True, exist_ok=True)
-        with emission.output.open("x", encoding="utf-8") as file:
+        with emission.output.open("w" if emission.force else "x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         raise UsageError(f"cannot write {emission.output}: {error.strerror}") from None

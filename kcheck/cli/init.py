@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from kcheck.cli import options
-from kcheck.errors import KcheckError, UsageError
+from kcheck.errors import KcheckError, TargetLoadError, UsageError
+from kcheck.layout import LayoutKind
 from kcheck.store import Store
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kcheck.scaffold import Guess, Hypothesis, Parts, Wrapper
 
 _TIMEOUT_S = 10.0  # of a trial
+_NOT_DENSE = (LayoutKind.STEPPED, LayoutKind.NARROWED, LayoutKind.TRANSPOSED)
 
 
 @click.command("init")
@@ -56,9 +58,27 @@ def command(wrapper: str, output: Path | None, force: bool, backend: str, direct
             best = _Trials(client, Path(folder), found).run()
     text = scaffold.render(replace(best.parts, search=search), best.hypothesis, str(path))
     _write(path, text)
+    if not best.loads:
+        _explain(path)
     todos = text.count("TODO(kcheck)") - 1  # the head of the file explains the mark
     click.echo(f"wrote {path}, with {todos} TODO{'' if todos == 1 else 's'}; run it: kcheck fuzz {path}")
     return 0
+
+
+def _explain(path: Path) -> None:
+    """Say why a file that was written cannot be imported.
+
+    Raises:
+        TargetLoadError: Always.
+    """
+    from kcheck import loader
+
+    why = f"kcheck's worker cannot import it; `kcheck fuzz {path}` shows it"
+    try:
+        loader.load(str(path))
+    except TargetLoadError as error:
+        why = f"it cannot be imported: {error}"
+    raise TargetLoadError(f"wrote {path}, but {why}")
 
 
 def _write(path: Path, text: str) -> None:
@@ -78,6 +98,7 @@ class _Tried:
     Attributes:
         rank: 3: the results match, and a kernel launched; 2: no kernel did; 1: there is a finding; 0: it did not run.
         reason: Why it did not.
+        loads: The file of the trial could be imported.
     """
 
     parts: Parts
@@ -85,6 +106,7 @@ class _Tried:
     rank: int
     judgement: Judgement | None = None
     reason: str = ""
+    loads: bool = True
 
 
 class _Trials:
@@ -109,13 +131,15 @@ class _Trials:
 
         parts = scaffold.Parts(self._wrapper, scaffold.kernels(self._wrapper), oracle=scaffold.oracle(self._wrapper))
         best = self._best(parts)
-        if parts.oracle is not None and best.rank == 0:
+        if parts.oracle is not None and best.rank == 0 and best.loads:
             best = max(best, self._best(replace(parts, oracle=None)), key=lambda tried: tried.rank)
+        if not best.loads:
+            return replace(best, parts=replace(best.parts, todo="no sizes were tried, since this file did not import"))
         if best.rank == 0:
             reason = re.sub(r"/\S*/", "", best.reason)  # the file may go to other machines
             says = f"none of the sizes that were tried was accepted ({reason}); say which fit together"
             return replace(best, parts=replace(best.parts, todo=says))
-        return self._told(self._settled(best))
+        return self._told(self._with_dense(self._settled(best)))
 
     def _best(self, parts: Parts) -> _Tried:
         from kcheck import scaffold
@@ -128,7 +152,7 @@ class _Trials:
                 tried = self._try(parts, hypothesis)
                 if best is None or tried.rank > best.rank:
                     best = tried
-                if best.rank == 3:
+                if best.rank == 3 or not best.loads:
                     return best
             assert best is not None
             if best.rank:
@@ -152,6 +176,8 @@ class _Trials:
 
         try:
             judgement, case = self._judge(parts, hypothesis, pins or {})
+        except TargetLoadError:
+            return _Tried(parts, hypothesis, 0, loads=False)
         except KcheckError as error:
             return _Tried(parts, hypothesis, 0, reason=str(error))
         mended = _mended(hypothesis, judgement, case)
@@ -166,9 +192,16 @@ class _Trials:
         reason = judgement.reason or (judgement.findings[0].message if judgement.findings else "")
         return _Tried(parts, hypothesis, 0, judgement, " ".join(reason.split()))
 
-    def _judge(self, parts: Parts, hypothesis: Hypothesis, pins: Mapping[str, str]) -> tuple[Judgement, Case]:
+    def _judge(
+        self,
+        parts: Parts,
+        hypothesis: Hypothesis,
+        pins: Mapping[str, str],
+        layouts: Mapping[str, LayoutKind] | None = None,
+    ) -> tuple[Judgement, Case]:
         from kcheck import loader, scaffold
         from kcheck.engine.draw import simplest
+        from kcheck.engine.learn import learn
         from kcheck.errors import SpecError
         from kcheck.plan import Plan
 
@@ -178,10 +211,11 @@ class _Trials:
         path.write_text(text, encoding="utf-8")
         (one,) = loader.load(str(path))
         self._client.load(one.spec)
-        drawn = simplest(one.target, Plan(pins=pins, small=True))
+        plan = Plan(pins=pins, layouts=layouts or {}, small=True)
+        drawn = simplest(one.target, plan, learn(one.target, Plan()).slots) if layouts else simplest(one.target, plan)
         if drawn is None:
             raise SpecError("no case can be drawn")
-        return self._client.judge(one.spec, drawn.case, drawn.case.views), drawn.case
+        return self._client.judge(one.spec, drawn.case, () if layouts else drawn.case.views), drawn.case
 
     def _settled(self, best: _Tried) -> _Tried:
         """Leave out what is not accepted: optional tensors that are given, flags that are turned."""
@@ -197,6 +231,34 @@ class _Trials:
             else:
                 best = replace(best, hypothesis=best.hypothesis.changed(guess.name, values=guess.values[:1]))
         return replace(best, parts=_with_kernels(best.parts, launched))
+
+    def _with_dense(self, best: _Tried) -> _Tried:
+        """Draw contiguous layouts only of what is accepted in no other."""
+        hypothesis = best.hypothesis
+        for guess in hypothesis.tensors:
+            if self._declines(best, guess):
+                todo = f"the wrapper declined {guess.name} where it was not contiguous; is that meant?"
+                hypothesis = hypothesis.changed(guess.name, dense=True, todo=guess.todo or todo)
+        return replace(best, hypothesis=hypothesis)
+
+    def _declines(self, best: _Tried, guess: Guess) -> bool:
+        """Whether a tensor is declined in every layout that is tried and not contiguous."""
+        from kcheck.events import CaseVerdict
+
+        path = f"{guess.name}[0]" if guess.count else guess.name
+        pins = {guess.name: "given"} if guess.optional else {}
+        declined = False
+        for kind in _NOT_DENSE:
+            try:
+                judgement, case = self._judge(best.parts, best.hypothesis, pins, {path: kind})
+            except KcheckError:
+                continue  # the shape cannot have this layout
+            if path not in case.views or case.views[path].layout.is_contiguous:
+                continue
+            if judgement.verdict is not CaseVerdict.REJECTED or not judgement.layout_rejected:
+                return False
+            declined = True
+        return declined
 
     def _told(self, best: _Tried) -> _Tried:
         """Say what a finding may mean."""

@@ -56,7 +56,17 @@ def _allowing(record: RunRecord, names: tuple[str, ...]) -> RunRecord:
 def _tell(told: Reports, record: RunRecord, done: RunDone) -> None:
     from kcheck.events import RunStarted, TargetDone, TargetStarted
 
-    told.handle(RunStarted(record.targets, record.backend, record.seed, record.versions, record.shard, record.joined))
+    told.handle(
+        RunStarted(
+            record.targets,
+            record.backend,
+            record.seed,
+            record.versions,
+            record.shard,
+            record.joined,
+            identity=record.identity,
+        )
+    )
     for result in done.results:
         told.handle(TargetStarted(result.name))
         told.handle(TargetDone(result))

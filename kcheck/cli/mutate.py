@@ -24,7 +24,11 @@ MOST_WORKERS = 4
 
 @click.command("mutate")
 @click.argument("target", shell_complete=completion.targets)
-@options.cases(max_examples=100, examples_help="Cases a mutant, those of the sweep and random ones together.")
+@options.cases(
+    max_examples=100,
+    examples_help="Cases a mutant, those of the sweep and random ones together.",
+    seed_help="Seed of random cases and of the choice of mutants; 0 if not given.",
+)
 @click.option(
     "--max-mutants",
     type=click.IntRange(min=1),

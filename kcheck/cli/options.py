@@ -76,6 +76,7 @@ def cases(
     *,
     max_examples: int,
     examples_help: str,
+    seed_help: str = "Seed of the whole run; drawn and shown if not given.",
     case_timeout: float = 20.0,
     timeout_help: str = "Seconds that one case may take.",
 ) -> Decorator:
@@ -84,6 +85,7 @@ def cases(
     Args:
         max_examples: Default of ``--max-examples``.
         examples_help: Its help.
+        seed_help: Help of ``--seed``.
         case_timeout: Default of ``--case-timeout``.
         timeout_help: Its help.
     """
@@ -98,9 +100,7 @@ def cases(
         max_examples=click.option(
             "--max-examples", type=click.IntRange(min=0), default=max_examples, show_default=True, help=examples_help
         ),
-        seed=click.option(
-            "--seed", type=click.IntRange(0, 2**32 - 1), help="Seed of the whole run; drawn and shown if not given."
-        ),
+        seed=click.option("--seed", type=click.IntRange(0, 2**32 - 1), help=seed_help),
         sets=click.option(
             "--set", "sets", multiple=True, metavar="NAME=VALUE", help="Pin a dimension or an option; repeatable."
         ),

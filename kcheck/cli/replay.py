@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="File for --emit; standard output if not given.",
 )
+@click.option("--force", is_flag=True, help="With --emit: overwrite the file.")
 @click.option("--program", metavar="X[,Y[,Z]]", help="With --pdb: stop in this program.")
 @click.option("--pdb", "debug", is_flag=True, help="Stop in the kernel, in Python's debugger (CPU).")
 @options.case_timeout
@@ -50,6 +51,7 @@ def command(
     spec: str | None,
     emit: Form | None,
     output: Path | None,
+    force: bool,
     program: str | None,
     debug: bool,
     case_timeout: float,
@@ -71,11 +73,11 @@ def command(
 
     store = Store(directory).open()
     saved = store.find(finding, spec or "")
-    emission = Emission(emit, output) if emit else None
+    emission = Emission(emit, output, force) if emit else None
     if emission is not None:
         check_possible(saved, emission)
-    elif output is not None:
-        raise UsageError("-o is the file for --emit; say --emit pytest or --emit script")
+    elif output is not None or force:
+        raise UsageError("-o and --force are for the file of --emit; say --emit pytest or --emit script")
     name = spec or _trusted(saved)
     if debug:
         return _debug(saved, _sole(name), backend, program)
@@ -166,11 +168,12 @@ def tell(
 
     if judgement.verdict is CaseVerdict.COULD_NOT_CHECK:
         raise CouldNotCheck(judgement.reason)
+    gone, now = ("gone: ", "now ") if saved.finding else ("", "")  # a case that was running is no finding
     if judgement.verdict is CaseVerdict.REJECTED:
-        click.echo(f"gone: {target} now rejects the case: {judgement.reason}")
+        click.echo(f"{gone}{target} {now}rejects the case: {judgement.reason}")
         return 0
     if not judgement.findings:
-        click.echo(f"gone: {target} passes the case")
+        click.echo(f"{gone}{target} passes the case")
         return 0
     import sys
 

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -42,6 +42,7 @@ class Search:
         with_cases: Whether the events of cases must have the cases.
         began: When the run began, in seconds since the epoch.
         resume: Go on where an earlier run of the same was killed.
+        is_restart: It does, unasked, what a process that was lost began.
         database: Folder of the example database; None: in `directory`.
     """
 
@@ -57,6 +58,7 @@ class Search:
     with_cases: bool = True
     began: float = field(default_factory=time.time)
     resume: bool = False
+    is_restart: bool = False
     database: Path | None = None
 
 
@@ -89,6 +91,7 @@ def started(search: Search) -> Iterator[Run]:
         # The worker process imports torch while this one imports the targets.
         from kcheck import loader, resume
         from kcheck.engine import Campaign, Settings, check_pins
+        from kcheck.engine.settings import Earlier
         from kcheck.events import Notice
         from kcheck.shard import WHOLE, share
 
@@ -109,37 +112,50 @@ def started(search: Search) -> Iterator[Run]:
             shard=search.shard,
             began=search.began,
         )
+        program = _program(search, selected)
+        settings = replace(settings, identity=program | {"random cases": str(search.cases.max_examples)})
         left = [one for one in selected if one.title not in search.finished]
-        identity = _identity(search, selected)
+        identity = _identity(search, program)
         journal = resume.Journal(store, identity, search.cases.seed, search.shard)
         notices: list[Event] = []
-        if search.resume:
+        if search.resume or search.is_restart:
             earlier, sentence = resume.take_up(store, identity, search.shard)
             settings = replace(settings, earlier=earlier)
-            notices.append(Notice(sentence))
+            if search.resume or earlier != Earlier():
+                notices.append(Notice(sentence))
         campaign = Campaign(left, client, store, settings, search.backend, journal)
         events = itertools.chain(notices, campaign.run())
         yield Run(allowing(events, search.run.allow_skip, selected), campaign.interrupt)
 
 
-def _identity(search: Search, selected: Sequence[LoadedTarget]) -> dict[str, str]:
-    """What makes a run the one that can go on where another one was; budgets and reports may change."""
+def _program(search: Search, selected: Sequence[LoadedTarget]) -> dict[str, str]:
+    """What all shards of a run have in common, wherever they run."""
     from kcheck import config, resume
 
     baseline, plan = search.run.baseline, search.cases.plan
     folders = (config.project_folder(), Path.cwd())
     source = [resume.sources(one.target.file, *folders) for one in selected]
     return {
+        "targets": " ".join(one.spec for one in selected),
+        "pins": " ".join(f"{name}={pin}" for name, pin in (*plan.pins.items(), *plan.layouts.items())) or "none",
+        "sweep": str(search.cases.sweep),
+        "CUDA graphs": str(search.cuda_graph),
+        "saved cases": str(search.with_saved),
+        "baseline": "none" if baseline is None else hashlib.sha256(baseline.read_bytes()).hexdigest()[:16],
+        "source": hashlib.sha256(" ".join(source).encode()).hexdigest()[:16],
+    }
+
+
+def _identity(search: Search, program: Mapping[str, str]) -> dict[str, str]:
+    """What makes a run the one that can go on where another one was; budgets and reports may change."""
+    from kcheck import resume
+
+    return {
+        **program,
         "targets": " ".join(search.targets),
         "backend": search.backend,
         "seed": str(search.cases.seed),
         "shard": str(search.shard or ""),
-        "pins": f"{dict(plan.pins)} {dict(plan.layouts)}",
-        "sweep": str(search.cases.sweep),
-        "CUDA graphs": str(search.cuda_graph),
-        "cases": str(search.with_saved),
-        "baseline": "" if baseline is None else hashlib.sha256(baseline.read_bytes()).hexdigest()[:16],
-        "source": hashlib.sha256(" ".join(source).encode()).hexdigest()[:16],
         **resume.versions(),
     }
 

@@ -117,10 +117,10 @@ def _shared(search: Search, runner: Runner, workers: int, *, with_cases: bool) -
     started_before: set[int] = set()
 
     def task(number: int, finished: Sequence[str]) -> Search:
-        resume = search.resume or number in started_before
+        again = number in started_before
         started_before.add(number)
         shard = shards[number]
-        return replace(search, shard=shard, finished=tuple(finished), with_cases=with_cases, resume=resume)
+        return replace(search, shard=shard, finished=tuple(finished), with_cases=with_cases, is_restart=again)
 
     run = ShardedRun(runner, workers, task, search.shard)
     return Run(_saving(run.run(), Store(search.directory)), run.interrupt)
@@ -128,7 +128,7 @@ def _shared(search: Search, runner: Runner, workers: int, *, with_cases: bool) -
 
 def _saving(events: Iterable[Event], store: Store) -> Iterator[Event]:
     """The events; of each bug the simplest case of all workers is what ``kcheck replay`` finds."""
-    from kcheck.events import TargetDone
+    from kcheck.events import Notice, TargetDone
     from kcheck.weight import weight
 
     for event in events:
@@ -136,5 +136,8 @@ def _saving(events: Iterable[Event], store: Store) -> Iterator[Event]:
             for discovery in event.result.discoveries:
                 saved = store.saved(discovery)  # a worker left it there if it is simpler and still shows the bug
                 if discovery.seen and (saved is None or weight(discovery.case) < weight(saved.case)):
-                    store.save(discovery)
+                    try:
+                        store.save(discovery)
+                    except UsageError as error:
+                        yield Notice(f"finding {discovery.fingerprint} could not be saved: {error}")
         yield event

@@ -50,7 +50,7 @@ def _is_gone(turn: Turn, finding: Finding, case: Case, argument: str) -> bool:
     """Whether it is proven that a case with one argument made contiguous does not show a finding."""
     try:
         judgement = turn.client.judge(turn.spec, case, dense=[argument])
-    except WorkerError:
+    except (WorkerError, OSError):
         return False
     ended = any(found.kind in _LOST_WORKER for found in judgement.findings)
     checked = judgement.verdict in (CaseVerdict.MATCH, CaseVerdict.FINDINGS) and not ended
@@ -94,8 +94,7 @@ def _saved(turn: Turn, discovery: Discovery) -> Discovery:
     finding = discovery.finding
     if _shows_simpler(turn, turn.store.saved(discovery), discovery):
         return replace(discovery, finding=replace(finding, notes=(*finding.notes, SIMPLER_SAVED)))
-    turn.store.save(discovery)
-    return discovery
+    return turn.store.keep(discovery)
 
 
 def _shows_simpler(turn: Turn, saved: SavedCase | None, discovery: Discovery) -> bool:
@@ -103,7 +102,7 @@ def _shows_simpler(turn: Turn, saved: SavedCase | None, discovery: Discovery) ->
         return False
     try:
         judgement = turn.look(saved.case)
-    except WorkerError:
+    except (WorkerError, OSError):
         return False
     return turn.showing(judgement, discovery.fingerprint, discovery.finding.severity.rank) is not None
 

@@ -18,12 +18,14 @@ from kcheck.engine.progress import Journal, progress_of, take_up
 from kcheck.engine.search import random_rounds
 from kcheck.engine.settings import Earlier, Settings
 from kcheck.engine.sweep import sweep
+from kcheck.engine.trouble import failed
 from kcheck.engine.turn import Stop, Turn
 from kcheck.errors import CouldNotCheck
 from kcheck.events import (
     BugFound,
     CaseDone,
     Event,
+    Notice,
     RunDone,
     RunStarted,
     TargetDone,
@@ -139,6 +141,7 @@ class Campaign:
                 self._settings.seed,
                 {"kcheck": __version__, **self._client.versions},
                 self._settings.shard,
+                identity=self._settings.identity,
             )
         )
         results = self._results
@@ -153,6 +156,8 @@ class Campaign:
             self._turn = None
             self._emit(TargetDone(outcome))
         self._store.idle()
+        if self._store.trouble:
+            self._emit(Notice(self._store.trouble))
         if self._journal is not None and not self._stop.is_set():
             self._journal.finish()
         self._emit(RunDone(tuple(results), self._stop.is_set(), time.monotonic() - began))
@@ -184,6 +189,8 @@ class Campaign:
             pass
         except CouldNotCheck as error:
             failure = str(error)
+        except OSError as error:
+            failure = str(failed(error))
         if self._stop.is_set():
             self._note()  # of a turn that goes on one day
             self._journal = None

@@ -73,8 +73,7 @@ def recognise(turn: Turn, case: Case, finding: Finding) -> None:
         turn.ledger.add_hazard(entry.fingerprint, case)
     if entry.fingerprint not in turn.discoveries:
         found = entry.tracked(turn.discovery(finding, entry.case if entry.is_crash else case))
-        turn.discoveries[entry.fingerprint] = found
-        turn.store.save(found)
+        turn.discoveries[entry.fingerprint] = turn.store.keep(found)
         if (view := case.views.get(entry.culprit)) is not None:
             turn.mark(entry.culprit, view.kinds, Cell.FINDING)
 

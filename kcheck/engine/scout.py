@@ -12,6 +12,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 
 from kcheck.engine.attribute import is_explained
 from kcheck.engine.draw import QUIET, Drawn, flaky, planned
+from kcheck.engine.trouble import let_through, telling
 from kcheck.engine.turn import Judged, Turn
 from kcheck.plan import Plan, Slots
 
@@ -35,16 +36,19 @@ def scout(turn: Turn, plan: Plan, slots: Slots, examples: int) -> bool:
     Raises:
         Stop: The budget is used up.
         SpecError: The case strategy failed.
+        KcheckError: The machine failed.
     """
 
     def test(drawn: Drawn) -> None:
-        _look(turn, turn.scout(drawn.case))
+        with let_through():
+            _look(turn, turn.scout(drawn.case))
 
     test = given(planned(turn.target, plan, slots))(test)
     test = settings(max_examples=examples, database=None, phases=[Phase.generate], **QUIET)(test)
     try:
         try:
-            seed(turn.seed)(test)()
+            with telling():
+                seed(turn.seed)(test)()
         finally:  # whatever ended it, a case may be with the worker still
             _look(turn, turn.settle())
     except _Met:

@@ -19,6 +19,7 @@ from kcheck.engine.attribute import discover, is_explained
 from kcheck.engine.draw import QUIET, Drawn, flaky, planned
 from kcheck.engine.examples import Examples
 from kcheck.engine.scout import scout
+from kcheck.engine.trouble import let_through, telling
 from kcheck.engine.turn import Stop, Turn
 from kcheck.events import Phase, PhaseStarted
 from kcheck.fill import hashed
@@ -119,6 +120,10 @@ class _Round:
 
     def test(self, drawn: Drawn) -> None:
         """Judge one case; raise if it shows the goal."""
+        with let_through():
+            self._test(drawn)
+
+    def _test(self, drawn: Drawn) -> None:
         judgement = self.turn.judge(drawn.case)
         self.shows = bool(judgement.findings)
         if self._raises is None:
@@ -152,12 +157,14 @@ class _Round:
         Raises:
             Stop: The budget is used up; `best` holds what was found until then.
             SpecError: The case strategy failed.
+            KcheckError: The machine failed.
         """
         # In this order: a seed takes the database away from the settings that a test has.
         test = seed(self.turn.seed)(given(planned(self.turn.target, plan, slots))(self.test))
         test = settings(max_examples=examples, database=database, phases=phases, **QUIET)(test)
         try:
-            test()
+            with telling():
+                test()
         except (_Found, Flaky):
             if self._last is None:
                 raise flaky(self.turn.target) from None

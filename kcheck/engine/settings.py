@@ -72,6 +72,7 @@ class Settings:
         earlier: What an earlier run did, and this one need not do.
         shard: Which part of the run this is; None: it has no parts.
         began: When the run began, in seconds since the epoch, the same in all shards.
+        identity: What all shards have in common, in words by name, for reports.
     """
 
     max_examples: int = 500
@@ -87,6 +88,7 @@ class Settings:
     earlier: Earlier = Earlier()
     shard: Shard | None = None
     began: float = field(default_factory=time.time)
+    identity: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def part(self) -> Shard:

@@ -202,8 +202,14 @@ def _judged(spec: str, mutant: Mutant, cases: Sequence[Case], client: Client) ->
     if raised is not None:
         return MutantResult(mutant, Fate.KILLED if ran else Fate.INVALID, done, raised.kind.value, raised.message)
     if problem:  # the target itself runs in all of these cases
-        return MutantResult(mutant, Fate.INVALID, done, message=problem)
+        return MutantResult(mutant, Fate.INVALID, done, message=f"does not compile or always raises: {_cause(problem)}")
     return MutantResult(mutant, Fate.SURVIVED, done)
+
+
+def _cause(problem: str) -> str:
+    """Why a mutant cannot run. It is no limit of the interpreter, which runs the target itself in the same case."""
+    _, limit, cause = problem.partition(", which the CPU interpreter cannot run (")
+    return cause.removesuffix(")") if limit else problem
 
 
 def _grave(judgement: Judgement) -> list[Finding]:

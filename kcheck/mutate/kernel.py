@@ -37,13 +37,13 @@ def changes(source: FunctionSource) -> Iterator[Change]:
                 yield from _of_comparison(source, places, node)
             case ast.BinOp():
                 yield from _of_operation(source, places, node)
-            case ast.AugAssign(op=ast.Add() | ast.Sub()) if places.decide(node.target):
+            case ast.AugAssign(op=ast.Add() | ast.Sub()) if places.address(node.value):
                 yield Change("offset dropped", (source.put(node.value, "0"),), node.value)
             case ast.If() if places.vary(node.test):
                 if isinstance(node.body[-1], ast.Return):
-                    yield Change("guard dropped", (source.put(node.test, "(False)"),), node.test)
+                    yield Change("guard dropped", (source.put(node.test, "False"),), node.test)
                 elif not node.orelse:
-                    yield Change("guard dropped", (source.put(node.test, "(True)"),), node.test)
+                    yield Change("guard dropped", (source.put(node.test, "True"),), node.test)
             case ast.For(iter=ast.Call() as call) if name_of(call) in ("range", "static_range"):
                 yield from _of_range(source, call)
 
@@ -68,18 +68,21 @@ class Places:
         own = parameters | {n.id for n in body if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         self._varying = own - constants
         self.mixes_lanes = any(isinstance(node, ast.Call) and name_of(node) in _ACROSS for node in body)
-        self._names = {name for node in body for use in _decisive(node) for name in _names(use)} & own
-        flows = [(names, _names(value)) for node in body for names, value in _flows(node)]
-        before = -1
-        while before < len(self._names):
-            before = len(self._names)
-            for names, sources in flows:
-                if names & self._names:
-                    self._names |= sources & own
+        flows = [flow for node in body for flow in _flows(node)]
+        addresses = [address for node in body for address in _addresses(node)]
+        decisive = [*addresses, *(use for node in body for use in _conditions(node))]
+        self._names = _sources(decisive, flows) & own
+        located = _sources(addresses, flows) & own
+        addresses += [value for names, value in flows if names & located]
+        self._within = {part for address in addresses for part in _parts(address)}
 
     def decide(self, expression: ast.expr) -> bool:
         """Whether a name in it is one of these."""
         return bool(_names(expression) & self._names)
+
+    def address(self, expression: ast.expr) -> bool:
+        """Whether its value becomes part of an address."""
+        return expression in self._within
 
     def vary(self, test: ast.expr) -> bool:
         """Whether a test compares sizes or positions; one of constants, or of None, chooses a variant of the kernel."""
@@ -96,15 +99,21 @@ def name_of(call: ast.Call) -> str:
     return ""
 
 
-def _decisive(node: ast.AST) -> Iterator[ast.expr]:
-    """Expressions that are addresses, masks, bounds or conditions of branches."""
+def _addresses(node: ast.AST) -> Iterator[ast.expr]:
+    """Expressions that are addresses, or parts of them."""
     match node:
         case ast.Call() if name_of(node) in _ACCESSES:
-            yield from node.args[:1]
-            mask = _argument(node, "mask", _ACCESSES[name_of(node)])
-            yield from [mask] if mask is not None else []
+            yield from node.args[:1] or [one.value for one in node.keywords if one.arg == "pointer"]
         case ast.Call() if name_of(node) in _POINTERS:
             yield from [*node.args, *(keyword.value for keyword in node.keywords)]
+
+
+def _conditions(node: ast.AST) -> Iterator[ast.expr]:
+    """Expressions that are masks, bounds or conditions of branches."""
+    match node:
+        case ast.Call() if name_of(node) in _ACCESSES:
+            mask = _argument(node, "mask", _ACCESSES[name_of(node)])
+            yield from [mask] if mask is not None else []
         case ast.If(test=test) | ast.While(test=test):
             yield test
         case ast.For(iter=iterated):
@@ -122,13 +131,28 @@ def _flows(node: ast.AST) -> Iterator[tuple[set[str], ast.expr]]:
             yield _names(target), value
 
 
+def _sources(uses: list[ast.expr], flows: list[tuple[set[str], ast.expr]]) -> set[str]:
+    """Names in some expressions, and those that they come from."""
+    found = {name for use in uses for name in _names(use)}
+    before = -1
+    while before < len(found):
+        before = len(found)
+        found = found.union(*(_names(value) for names, value in flows if names & found))
+    return found
+
+
 def _names(node: ast.AST) -> set[str]:
-    """Names in an expression; what is read at an address is not the address."""
-    if isinstance(node, ast.Name):
-        return {node.id}
+    """Names in an expression."""
+    return {part.id for part in _parts(node) if isinstance(part, ast.Name)}
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """An expression and those in it; what is read at an address is not the address."""
     if isinstance(node, ast.Call) and name_of(node) in _ACCESSES:
-        return set()
-    return {name for child in ast.iter_child_nodes(node) for name in _names(child)}
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _parts(child)
 
 
 def _argument(call: ast.Call, name: str, position: int) -> ast.expr | None:
@@ -163,11 +187,11 @@ def _of_call(source: FunctionSource, places: Places, call: ast.Call) -> Iterator
 def _of_access(source: FunctionSource, places: Places, call: ast.Call, name: str) -> Iterator[Change]:
     mask = _argument(call, "mask", _ACCESSES[name])
     other = _argument(call, "other", 2) if name == "load" else None
-    without = [source.put(one, "None") for one in (mask, other) if one is not None]
     if mask is not None:
-        yield Change("mask dropped", tuple(without), call)
-    if other is not None and places.mixes_lanes:
-        yield Change("other dropped", (without[-1],), call)
+        yield Change("mask dropped", source.drop(call, [one for one in (mask, other) if one is not None]), call)
+    # Lanes that are masked off read zero without it, too, in the interpreter and on the GPUs of today.
+    if other is not None and places.mixes_lanes and not (isinstance(other, ast.Constant) and other.value == 0):
+        yield Change("other dropped", source.drop(call, [other]), call)
 
 
 def _of_comparison(source: FunctionSource, places: Places, node: ast.Compare) -> Iterator[Change]:
@@ -179,22 +203,22 @@ def _of_comparison(source: FunctionSource, places: Places, node: ast.Compare) ->
         if edit is not None:
             yield Change("wrong comparison", (edit,), node)
         for shift in filter(None, (wider, _NARROWED.get(type(operator), ""))):
-            yield Change("bound off by one", (source.put(right, f"({source.of(right)} {shift})"),), node)
+            yield Change("bound off by one", (source.put(right, f"{source.of(right)} {shift}"),), node)
 
 
 def _of_operation(source: FunctionSource, places: Places, node: ast.BinOp) -> Iterator[Change]:
-    if not places.decide(node):
-        return
     match node.op:
-        case ast.BitAnd() if not isinstance(node.left, ast.Constant) and not isinstance(node.right, ast.Constant):
-            yield Change("mask term dropped", (source.keep(node, node.left),), node)
-            yield Change("mask term dropped", (source.keep(node, node.right),), node)
-        case ast.Add() | ast.Sub():
+        case ast.BitAnd() if places.decide(node):
+            terms = node.left, node.right
+            if not any(isinstance(term, ast.Constant) for term in terms):
+                for term in terms:
+                    yield Change("mask term dropped", (source.keep(node, term),), node)
+        case ast.Add() | ast.Sub() if places.address(node):
             yield Change("offset dropped", (source.keep(node, node.left),), node)
             # What stands in front may be the pointer itself, unless it is a product or a call.
             if isinstance(node.op, ast.Add) and (_is_product(node.left) or isinstance(node.left, ast.Call)):
                 yield Change("offset dropped", (source.keep(node, node.right),), node)
-        case ast.Mult():
+        case ast.Mult() if places.address(node):
             for stride, other in ((node.left, node.right), (node.right, node.left)):
                 if isinstance(stride, ast.Name) and "stride" in stride.id.lower():
                     yield Change("stride dropped", (source.keep(node, other),), node)
@@ -205,7 +229,7 @@ def _of_range(source: FunctionSource, call: ast.Call) -> Iterator[Change]:
         return
     stop = call.args[0] if len(call.args) == 1 else call.args[1]
     for shift in ("+ 1", "- 1"):
-        yield Change("bound off by one", (source.put(stop, f"({source.of(stop)} {shift})"),), call)
+        yield Change("bound off by one", (source.put(stop, f"{source.of(stop)} {shift}"),), call)
 
 
 def _is_product(node: ast.expr) -> bool:

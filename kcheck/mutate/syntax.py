@@ -64,7 +64,7 @@ class FunctionSource:
         for statement in self.node.body:
             yield from ast.walk(statement)
 
-    def span(self, node: ast.expr) -> tuple[int, int]:
+    def span(self, node: ast.expr | ast.keyword) -> tuple[int, int]:
         """First byte of an expression in the file, and the byte behind it; parentheses around it do not count."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
@@ -77,22 +77,48 @@ class FunctionSource:
         return self.text[start:end].decode()
 
     def put(self, node: ast.expr, text: str) -> Edit:
-        """Replace an expression.
-
-        Args:
-            node: What is replaced.
-            text: The replacement; one that ends with a parenthesis may be of more lines than one.
-        """
+        """Replace an expression; brackets are put around the replacement only where it needs them."""
         start, end = self.span(node)
-        missing = self.text[start:end].count(b"\n") - text.count("\n")
-        lines = "\n" * max(missing, 0)
-        return Edit(start, end, f"{text[:-1]}{lines})" if lines and text.endswith(")") else text + lines)
+        lines = "\n" * max(self.text[start:end].count(b"\n") - text.count("\n"), 0)
+        bare, bracketed = Edit(start, end, text + lines), Edit(start, end, f"({text}{lines})")
+        return bare if self.tree((bracketed,)) in (None, self.tree((bare,))) else bracketed
 
     def keep(self, node: ast.expr, part: ast.expr) -> Edit:
         """Replace an expression by a part of it."""
-        text = self.of(part)
-        simple = isinstance(part, (ast.Name, ast.Constant, ast.Call, ast.Attribute, ast.Subscript))
-        return self.put(node, text if simple and "\n" not in self.of(node) else f"({text})")
+        return self.put(node, self.of(part))
+
+    def drop(self, call: ast.Call, values: list[ast.expr]) -> tuple[Edit, ...]:
+        """Leave out arguments of a call, the first never among them.
+
+        Args:
+            call: The call.
+            values: Its arguments, in their order.
+        """
+        last = call.args[len(call.args) - sum(argument in values for argument in call.args) :]
+        bracketed = any(self.text[: self.span(one)[0]].rstrip().endswith(b"(") for one in last)
+        if bracketed or not all(argument in values for argument in last):  # those behind would move up
+            return tuple(self.put(value, "None") for value in values)
+        dropped: list[ast.expr | ast.keyword] = [
+            *last,
+            *(keyword for keyword in call.keywords if keyword.value in values),
+        ]
+        spans = sorted(self.span(one) for one in dropped)
+        joined = [spans[0]]
+        for start, end in spans[1:]:
+            if re.fullmatch(rb",[ ]*", self.text[joined[-1][1] : start]):
+                joined[-1] = joined[-1][0], end
+            else:
+                joined.append((start, end))
+        return tuple(self._without(start, end) for start, end in joined)
+
+    def _without(self, start: int, end: int) -> Edit:
+        """Delete arguments of a call together with the comma behind them, or else with the one in front."""
+        lines = "\n" * self.text[start:end].count(b"\n")
+        if behind := re.match(rb"\s*,[ ]*", self.text[end:]):
+            return Edit(start, end + behind.end(), lines + "\n" * behind.group().count(b"\n"))
+        if front := re.search(rb",[ ]*$", self.text[:start]):
+            start = front.start()
+        return Edit(start, end, lines)
 
     def floor(self, node: ast.expr, above: ast.expr, below: ast.expr) -> Edit:
         """Replace a quotient that is rounded up by one that is rounded down."""
@@ -100,7 +126,7 @@ class FunctionSource:
             self.of(one) if isinstance(one, (ast.Name, ast.Constant, ast.Call, ast.Attribute)) else f"({self.of(one)})"
             for one in (above, below)
         )
-        return self.put(node, f"({divided} // {divisor})")
+        return self.put(node, f"{divided} // {divisor}")
 
     def compare(self, node: ast.Compare, position: int, operator: str) -> Edit | None:
         """Replace the operator of a comparison.
@@ -120,8 +146,13 @@ class FunctionSource:
         text = edited(self.text, edits)
         if text.count(b"\n") != self.text.count(b"\n"):
             return None
-        node = self._find(text)
-        return None if node is None else ast.dump(node)
+        assert self.node is not None
+        lines = text.split(b"\n")[self.function.__code__.co_firstlineno - 1 : self.node.end_lineno]
+        inner = b"if True:\n" if lines[0][:1].isspace() else b""  # a method
+        try:
+            return ast.dump(ast.parse(inner + b"\n".join(lines)))
+        except SyntaxError:
+            return None
 
     def lines(self, edits: tuple[Edit, ...]) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
         """The lines that a change is about: number of the first, before, after; common indentation removed."""

@@ -261,9 +261,8 @@ class SanitizerCampaign:
                 if bug is not None and entry.covers(finding):
                     bug.discovery = replace(bug.discovery, known=entry.issue)
             if bug is None:
-                discovery = self._discovery(turn.subject, finding, checked.case, tool, entry)
+                discovery = self._store.keep(self._discovery(turn.subject, finding, checked.case, tool, entry))
                 bug = turn.bugs[fault_key(finding)] = _Bug(discovery)
-                self._store.save(discovery)
                 yield BugFound(discovery)
             bug.seen += 1
             view = checked.case.views.get(finding.argument)

@@ -43,6 +43,7 @@ class Guess:
         todo: What could not be known, a sentence; ``""`` if nothing.
         keyword: It can be given by name only.
         written: The wrapper writes it although its name does not say so.
+        dense: The wrapper accepts contiguous layouts only.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Guess:
     todo: str = ""
     keyword: bool = False
     written: bool = False
+    dense: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from kcheck.scaffold.wrapper import Wrapper
 
 WIDTH = 88
 LARGEST = {1: 64, 2: 64, 3: 16}  # of a size, by the dimensions of a tensor; else 8
+OWN_NAMES = frozenset({"cases", "draw", "oracle", "kcheck", "ks", "made", "os", "st", "sys", "torch"})
 MARK = "# TODO(kcheck):"
 
 
@@ -46,12 +49,12 @@ def render(parts: Parts, hypothesis: Hypothesis, file: str) -> str:
         file: Its name, for the command in its head.
     """
     given = [g for g in (*hypothesis.construct, *hypothesis.guesses) if g.kind is not Kind.OMITTED]
-    modules = _Modules({g.name for g in given} | set(hypothesis.shapes.sizes) | {"cases", "draw", "oracle"})
-    wrapped = f"{modules.of(parts.wrapper.module.__name__)}.{parts.wrapper.path}"
     name = re.sub(r"\W|^(?=\d)", "_", parts.wrapper.name).lower()
-    kernels = [f"{modules.of(module)}.{kernel}" for module, kernel in parts.kernels]
+    modules = _Modules({g.name for g in given} | set(hypothesis.shapes.sizes) | {name} | OWN_NAMES)
+    wrapped = modules.member(parts.wrapper.module.__name__, parts.wrapper.path)
+    kernels = [modules.member(module, kernel) for module, kernel in parts.kernels]
     signature = ", ".join(g.name for g in given)
-    oracle, adapter, missing = _oracle(parts, [g.name for g in given], wrapped.rpartition(parts.wrapper.path)[0])
+    oracle, adapter, missing = _oracle(parts, [g.name for g in given], modules)
     cases = list(_cases(hypothesis, given, parts.todo))
     call = list(_call(parts.wrapper, wrapped, hypothesis))
     code = "\n".join([*cases, *call])
@@ -79,7 +82,7 @@ def render(parts: Parts, hypothesis: Hypothesis, file: str) -> str:
 
 
 class _Modules:
-    """Imports of modules, under names that no variable of the file has.
+    """Imports of modules and of their members, under names that no variable of the file has.
 
     Args:
         taken: Names of variables.
@@ -88,26 +91,48 @@ class _Modules:
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
         self._names: dict[str, str] = {}
+        self._members: dict[tuple[str, str], str] = {}
 
-    def of(self, module: str) -> str:
-        """The expression of a module."""
+    def member(self, module: str, path: str) -> str:
+        """The expression of what a module has."""
         root = module.partition(".")[0]
-        return self._names.setdefault(module, f"{root}_module" if root in self._taken else module)
+        if _is_reached(module):
+            name = f"{module.replace('.', '_')}_module" if root in self._taken else module
+            return f"{self._names.setdefault(module, name)}.{path}"
+        first, dot, rest = path.partition(".")
+        if (module, first) not in self._members:
+            further = (f"{root}_{first}_{number}" for number in itertools.count(2))
+            names = itertools.chain([first, f"{root}_{first.lstrip('_')}"], further)
+            self._members[module, first] = free = next(name for name in names if name not in self._taken)
+            self._taken.add(free)
+        return f"{self._members[module, first]}{dot}{rest}"
 
     def imports(self, search: str | None, *, needs_torch: bool) -> Iterator[str]:
         """Import statements."""
         if search is not None:
             yield from ("import os", "import sys", "")
-        own = [f"import {m}" + (f" as {n}" if n != m else "") for m, n in self._names.items()]
+        whole = {f"import {m}" + (f" as {n}" if n != m else "") for m, n in self._names.items()}
+        members = {f"from {m} import {f}" + (f" as {n}" if n != f else "") for (m, f), n in self._members.items()}
+        found = search is None
         yield "import kcheck"
-        yield from sorted({*(own if search is None else []), *(["import torch"] if needs_torch else [])})
-        yield "from hypothesis import strategies as st"
-        yield "from kcheck import strategies as ks"
+        yield from sorted({*(whole if found else []), *(["import torch"] if needs_torch else [])})
+        general = {"from hypothesis import strategies as st", "from kcheck import strategies as ks"}
+        yield from sorted(general | members if found else general)
         if search is not None:
             yield ""
             yield f'sys.path.insert(0, os.path.join(os.path.dirname(__file__), "{search}"))'
             yield ""
-            yield from sorted(own)
+            yield from (*sorted(whole), *sorted(members))
+
+
+def _is_reached(module: str) -> bool:
+    """Whether ``import a.b`` makes ``a.b`` the module, and not a function of that name that the package imports."""
+    parts = module.split(".")
+    for count in range(1, len(parts)):
+        package = ".".join(parts[:count])
+        if getattr(sys.modules.get(package), parts[count], None) is not sys.modules.get(f"{package}.{parts[count]}"):
+            return False
+    return True
 
 
 def _cases(hypothesis: Hypothesis, given: Sequence[Guess], todo: str) -> Iterator[str]:
@@ -143,12 +168,13 @@ def _strategies(hypothesis: Hypothesis) -> Iterator[tuple[Guess, str]]:
         sizes = shapes.of(guess.kind, data)
         data += guess.kind is Kind.DATA
         shape = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+        kinds = ", kinds=ks.DENSE" if guess.dense else ""
         if guess.kind is Kind.INDEX:
-            drawn = f"draw(ks.indices({shape}, bound={shapes.bound}))"
+            drawn = f"draw(ks.indices({shape}, bound={shapes.bound}{kinds}))"
         else:
             strategy = "outputs" if guess.kind is Kind.OUTPUT else "inouts" if guess.written else "tensors"
             dtype = "bool" if guess.kind is Kind.MASK else hypothesis.dtype
-            drawn = f'draw(ks.{strategy}({shape}, "{dtype}"))'
+            drawn = f'draw(ks.{strategy}({shape}, "{dtype}"{kinds}))'
         yield guess, f"[{drawn} for _ in range({guess.count})]" if guess.count else drawn
 
 
@@ -174,21 +200,22 @@ def _comment(sentence: str, margin: int = 4) -> Iterator[str]:
     yield from textwrap.wrap(f"{MARK} {sentence}", WIDTH, initial_indent=lead, subsequent_indent=f"{lead}# ")
 
 
-def _oracle(parts: Parts, given: Sequence[str], prefix: str) -> tuple[str, str, list[str]]:
+def _oracle(parts: Parts, given: Sequence[str], modules: _Modules) -> tuple[str, str, list[str]]:
     """The oracle's expression, the body of an adapter if one is needed, and what is to be said where there is none."""
     if parts.oracle is None:
         says = "only memory and layouts are checked; give oracle=, plain PyTorch with the same parameters"
         return "", "", list(_comment(says, 0))
     name, parameters = parts.oracle
+    module = parts.wrapper.module.__name__
     packed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = [n for n, p in parameters.items() if p.default is p.empty and p.kind not in packed]
     if not set(needed) <= set(given):
-        says = f"{prefix}{name} may be the oracle, but it takes ({', '.join(parameters)}); give oracle="
+        says = f"{module}.{name} may be the oracle, but it takes ({', '.join(parameters)}); give oracle="
         return "", "", list(_comment(says, 0))
     if set(given) <= set(parameters):
-        return f"{prefix}{name}", "", []
+        return modules.member(module, name), "", []
     shared = [n if p.kind is not p.KEYWORD_ONLY else f"{n}={n}" for n, p in parameters.items() if n in given]
-    return "oracle", f"{prefix}{name}({', '.join(shared)})", []
+    return "oracle", f"{modules.member(module, name)}({', '.join(shared)})", []
 
 
 def _decorator(oracle: str, kernels: Sequence[str], given: Sequence[Guess]) -> Iterator[str]:

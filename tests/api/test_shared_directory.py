@@ -6,6 +6,7 @@ import errno
 import gc
 import itertools
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -93,14 +94,17 @@ def test_examples_of_a_target_with_any_path_can_be_saved(root: Path, spec: str) 
     assert folder == Store(root).examples(spec) != Store(root).examples(f"{spec}c")
 
 
-def test_a_full_disk_is_one_sentence(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_stops_no_run_and_leaves_no_half_case(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     store = Store(root).open(own_process=False)
+    store.running("file.py::target", Case(x=1))
+    assert store.trouble == ""
     monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(UsageError, match=r"cannot write .*running\.json: No space left on device"):
-        store.running("file.py::target", Case(x=1))
+    store.running("file.py::target", Case(x=2))
+    assert re.match(r"cannot write .*running\.json: No space left on device; the run goes on", store.trouble)
+    assert store.case_note.read_bytes() == b""
 
 
 @pytest.mark.parametrize(

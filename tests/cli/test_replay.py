@@ -43,3 +43,16 @@ def test_a_case_that_is_saved_stays_where_another_one_shows_the_same_besides(tmp
         tell(saved, "t", SPEC, Judgement(CaseVerdict.FINDINGS, findings=(finding,)), store, DisplayOptions(None, 80))
     tell(saved, "t", SPEC, Judgement(CaseVerdict.FINDINGS, findings=found), store, DisplayOptions(None, 80))
     assert store.find(found[0].fingerprint("t")).case == Case(x=0)
+
+
+@pytest.mark.parametrize("finding", [None, Finding(Kind.RACE, "race")])
+def test_what_was_no_finding_is_not_gone(finding: Finding | None, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = SavedCase(SPEC, Case(x=1), finding)
+    store, look = Store(Path()), DisplayOptions(None, 80)
+    assert tell(saved, "norm", SPEC, Judgement(CaseVerdict.MATCH), store, look) == 0
+    assert tell(saved, "norm", SPEC, Judgement(CaseVerdict.REJECTED, "no"), store, look) == 0
+    told = capsys.readouterr().out.splitlines()
+    if finding is None:
+        assert told == ["norm passes the case", "norm rejects the case: no"]
+    else:
+        assert told == ["gone: norm passes the case", "gone: norm now rejects the case: no"]

@@ -36,7 +36,7 @@ LANGUAGES = {"python", "console", "diff", "yaml", "toml"}
 NOT_RUN = {
     "installs packages": 2,
     "needs an NVIDIA GPU": 8,
-    "takes half a minute": 1,
+    "takes 40 seconds": 1,
     "needs a run that was killed": 1,
 }
 KERNELS = Path(__file__).parent / "kernels"

@@ -158,6 +158,12 @@ def test_another_exception_than_the_finding_s_is_not_taken_for_it(client: Client
     assert discovery.finding.kind is Kind.TARGET_ERROR
     with pytest.raises(CouldNotCheck, match="could not be tried"):
         emitted(discovery, f"{OWN}::raises_wrong", client, tmp_path / "test_x.py")
+    (loaded,) = loader.load(f"{OWN}::raises_wrong")
+    saved = SavedCase(discovery.spec, discovery.case, discovery.finding, discovery.fingerprint)
+    (tmp_path / "test_x.py").write_text("of an earlier try")
+    with pytest.raises(CouldNotCheck, match="was written, but could not be tried"):
+        emit(saved, loaded, client, Emission("pytest", tmp_path / "test_x.py", force=True))
+    assert "def test_" in (tmp_path / "test_x.py").read_text()
 
 
 def test_the_founding_bug_by_pytest_itself_before_and_after(client: Client, tmp_path: Path) -> None:
@@ -281,6 +287,7 @@ def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
     path.write_text("mine")
     with pytest.raises(UsageError, match="exists; choose another place with -o"):
         check_possible(finding(), Emission("pytest", path))
+    check_possible(finding(), Emission("pytest", path, force=True))
     assert path.read_text() == "mine"
 
 

@@ -19,7 +19,7 @@ from kcheck import loader
 from kcheck.cli.init import command
 from kcheck.client import Client
 from kcheck.engine import Campaign, Settings
-from kcheck.errors import UsageError
+from kcheck.errors import TargetLoadError, UsageError
 from kcheck.events import CaseVerdict, RunDone, TargetResult
 from kcheck.findings import Kind
 from kcheck.store import Store
@@ -116,8 +116,29 @@ def impossible(x: torch.Tensor) -> torch.Tensor:
     raise ValueError("never")
 
 
+def dense(x, weight):
+    if not weight.is_contiguous():
+        raise ValueError("weight must be contiguous")
+    out = torch.empty(x.shape, dtype=x.dtype)
+    add(out, x, weight, 0.0)
+    return out
+
+
 VALUE = 3
 '''
+NAMESAKE = """
+from init_test_ops import kernels
+from init_test_ops.kernels import add_kernel
+from init_test_ops.ops import scale
+
+
+def doubled(x):
+    return scale(x)
+
+
+def doubled_ref(x):
+    return 2 * x
+"""
 KERNELS = """
 import triton
 import triton.language as tl
@@ -156,6 +177,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (package / "__init__.py").touch()
     (package / "ops.py").write_text(OPS)
     (package / "kernels.py").write_text(KERNELS)
+    (package / "namesake").mkdir()
+    (package / "namesake" / "__init__.py").write_text("from .doubled import doubled\n")
+    (package / "namesake" / "doubled.py").write_text(NAMESAKE)
     return folder
 
 
@@ -270,6 +294,44 @@ def test_what_accepts_nothing_says_why_and_still_runs(client: Client, tmp_path: 
     assert "TODO(kcheck): none of the sizes that were tried was accepted (ValueError: never (ops.py:" in text
     assert str(tmp_path) not in text
     assert fuzzed("kcheck_impossible.py", client, tmp_path).verdict is CaseVerdict.COULD_NOT_CHECK
+
+
+def test_a_function_that_hides_the_module_of_its_name(client: Client, tmp_path: Path) -> None:
+    init(f"{PACKAGE}.namesake.doubled:doubled")
+    text = Path("kcheck_doubled.py").read_text()
+    assert f"from {PACKAGE}.namesake.doubled import doubled as {PACKAGE}_doubled" in text
+    assert f"from {PACKAGE}.namesake.doubled import doubled_ref" in text
+    assert f"kernels=[{PACKAGE}.kernels.scale_kernel]" in text
+    ruff(tmp_path / "kcheck_doubled.py")
+    assert [d.finding.argument for d in fuzzed("kcheck_doubled.py", client, tmp_path).discoveries] == ["x"]
+
+
+def test_a_module_that_is_named_as_its_function(client: Client, library: Path, tmp_path: Path) -> None:
+    (tmp_path / "triple.py").write_text(OPS.replace("def triple_(", "def triple("))
+    init("triple.py:triple")
+    assert "import triple as triple_module" in Path("kcheck_triple.py").read_text()
+    assert fuzzed("kcheck_triple.py", client, tmp_path).verdict is not CaseVerdict.COULD_NOT_CHECK
+
+
+def test_an_argument_that_must_be_contiguous(client: Client, tmp_path: Path) -> None:
+    init(f"{PACKAGE}.ops:dense")
+    text = Path("kcheck_dense.py").read_text()
+    assert 'x=draw(ks.tensors((rows, columns), "float32")),' in text
+    assert 'weight=draw(ks.tensors((columns,), "float32", kinds=ks.DENSE)),' in text
+    assert "TODO(kcheck): the wrapper declined weight where it was not contiguous" in text
+    assert fuzzed("kcheck_dense.py", client, tmp_path).verdict is CaseVerdict.MATCH
+
+
+def test_a_file_that_cannot_be_imported_is_told_as_such(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kcheck.scaffold.kernels", lambda wrapper: [(wrapper.module.__name__, "missing_kernel")])
+    with pytest.raises(TargetLoadError) as raised:
+        init(f"{PACKAGE}.ops:scale")
+    told = str(raised.value)
+    assert told.startswith("wrote kcheck_scale.py, but it cannot be imported: kcheck_scale.py:")
+    assert "has no attribute 'missing_kernel'" in told
+    assert "trial" not in told
+    text = Path("kcheck_scale.py").read_text()
+    assert "TODO(kcheck): no sizes were tried, since this file did not import" in text
 
 
 def test_a_wrapper_in_a_file_of_its_own_folder(client: Client, library: Path, tmp_path: Path) -> None:

@@ -270,6 +270,12 @@ class TestWrongName:
         write("mine.txt", GOOD)
         assert error_of("mine.txt") == "mine.txt is not a .py file"
 
+    def test_dot_in_the_name_of_a_file(self) -> None:
+        write("kcheck_a.b.py", GOOD)
+        assert error_of("kcheck_a.b.py") == (
+            "kcheck_a.b.py: a module's name has no dot; rename the file to kcheck_a_b.py"
+        )
+
     def test_one_colon_behind_a_file(self) -> None:
         assert error_of("mine.py:first") == "'mine.py:first': a name in a file takes two colons: mine.py::first"
 
@@ -292,6 +298,20 @@ class TestDiscovery:
         write("env/pyvenv.cfg", "")
         write("ops/other.py", "raise RuntimeError\n")
         assert specs() == ["kcheck_b.py::only", "ops/tests/kcheck_a.py::only"]
+
+    def test_folders_that_cannot_be_read_are_skipped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Below /proc even the question whether a file exists is refused."""
+        write("kcheck_a.py", "")
+        write("locked/kcheck_b.py", "")
+        stat = os.stat
+
+        def refuse(path: str | Path, **options: bool | int | None) -> os.stat_result:
+            if "locked/" in str(path):
+                raise PermissionError(13, "Permission denied", str(path))
+            return stat(path, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(os, "stat", refuse)
+        assert "kcheck_a.py" in loader.discovered()
 
     def test_targets_of_one_name_are_told_apart(self) -> None:
         """In reports: a reader of junit takes test cases of one name for one test."""

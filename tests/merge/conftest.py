@@ -74,6 +74,7 @@ def record(result: TargetResult | None, index: int = 1, of: int = 2, **changes: 
         "interrupted": False,
         "seconds": 3.0,
         "shard": Shard(index, of),
+        "identity": {"targets": "kcheck_t.py::t", "pins": "none", "source": "ab" * 8},
     }
     return RunRecord(**fields | changes)
 

@@ -84,6 +84,16 @@ def test_a_layout_that_one_shard_accepted_is_accepted() -> None:
     assert not join_results([declined, part(accepted=("x",))]).reasons
 
 
+def test_a_match_under_narrowed_does_not_contradict_it() -> None:
+    """A row, cut from a longer one, is narrowed and contiguous."""
+    row = {LayoutKind.OFFSET: Cell.MATCH, LayoutKind.NARROWED: Cell.MATCH, LayoutKind.STEPPED: Cell.REJECTED}
+    declined = part(declined={"x": "no"}, matrix={"x": row})
+    (note,) = join_results([declined]).notes
+    assert note == "x was accepted as narrowed only at sizes at which such a view is contiguous all the same"
+    assert not join_results([part(declined={"x": "no"}, matrix={"x": {LayoutKind.OFFSET: Cell.MATCH}})]).notes
+    assert not join_results([part(accepted=("x",), matrix={"x": row})]).notes
+
+
 def test_a_shard_without_a_case_is_no_gap() -> None:
     empty = part(0, launches=0)
     assert empty.reasons == ("no case ran",)

@@ -153,6 +153,25 @@ def test_no_value_in_any_place_is_more_than_a_refusal(folder: Path, write: Write
     assert told > 100
 
 
+def test_a_lone_surrogate_in_a_shard_is_no_more_than_a_refusal(write: Write) -> None:
+    found = discovery(related=(grave(Severity.WARNING),))
+    paths = [write(record(part(found=[found]), index, 2)) for index in (1, 2)]
+    good = paths[0].read_text()
+    told = 0
+    for place, key in places(json.loads(good)):
+        data = json.loads(good)
+        at = data
+        for step in place:
+            at = at[step]
+        if isinstance(at[key], str):
+            at[key] = "\ud800"
+            paths[0].write_text(json.dumps(data))
+            with suppress(KcheckError):
+                merge(*paths, "--quiet", "--color", "never")
+                told += 1
+    assert told > 10
+
+
 def places(node: Any, at: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Any]]:
     """Every place of a document below its root."""
     keys: Any = node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()

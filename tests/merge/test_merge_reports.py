@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kcheck.baseline import known_of
 from kcheck.errors import CouldNotCheck, InvalidDocument, KcheckError, UsageError
-from kcheck.events import CaseVerdict
+from kcheck.events import CaseVerdict, TargetResult
 from kcheck.merge import Part, join_reports, read_parts, with_known
 from kcheck.reports.json_reader import read_report
 from kcheck.reports.record import RunRecord
@@ -88,11 +89,42 @@ def test_a_target_that_a_shard_did_not_reach_is_a_reason() -> None:
         ({"targets": ("u",), "results": ()}, "its targets are u, not t"),
         ({"backend": "cuda"}, "its backend is cuda, not interpret"),
         ({"of": 3}, "its number of shards is 3, not 2"),
+        ({"identity": {"targets": "kcheck_t.py::t", "pins": "n=4", "source": "ab" * 8}}, "its pins: n=4, not none"),
+        ({"identity": {"targets": "kcheck_t.py::t", "pins": "none", "source": "cd" * 8}}, "its source: cd.*, not ab"),
     ],
 )
 def test_another_run_is_refused(changes: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         joined(record(part(), 1, 2), record(part(), **{"index": 2, "of": 2} | changes))  # type: ignore[arg-type]
+
+
+def test_shards_that_do_not_say_of_which_run_they_are_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"0\.json does not say of which run it is: .*; run all shards again"):
+        joined(record(part(), 1, 2, identity={}), record(part(), 2, 2, identity={}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"cases": {CaseVerdict.FINDINGS: 21}}, r"targets\[0\]\.findings: is empty, though 21 cases have findings"),
+        ({"verdict": CaseVerdict.FINDINGS}, r"targets\[0\]\.verdict: is findings, with 0 findings"),
+        ({"discoveries": (discovery(),)}, r"targets\[0\]\.verdict: is match, with 1 findings"),
+        ({"reasons": ("no case ran",)}, r"targets\[0\]\.verdict: is match, with 0 findings and 1 reasons"),
+    ],
+)
+def test_a_report_that_contradicts_itself_is_refused(write: Write, changes: dict[str, object], says: str) -> None:
+    path = write(record(replace(part(), **changes)))  # type: ignore[arg-type]
+    with pytest.raises(InvalidDocument, match=says):
+        read_parts([path])
+
+
+def test_a_shard_that_was_killed_in_a_shrink_is_joined(write: Write) -> None:
+    cases = {CaseVerdict.FINDINGS: 3}
+    cut = TargetResult("t", CaseVerdict.COULD_NOT_CHECK, ("the run stopped before this target was done",), cases=cases)
+    paths = [write(record(part(), 1, 3)), write(record(cut, 2, 3, interrupted=True))]
+    some = write(join_reports(read_parts(paths)), "some.json")
+    (result,) = join_reports(read_parts([some, write(record(part(), 3, 3))])).results
+    assert (result.verdict, result.reasons) == (CaseVerdict.COULD_NOT_CHECK, cut.reasons)
 
 
 def test_another_version_of_kcheck_is_refused(write: Write) -> None:

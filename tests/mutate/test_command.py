@@ -57,6 +57,12 @@ def test_survivors_are_shown_as_diffs_and_what_was_left_out_is_said(run: Any) ->
     assert "killed  mask dropped" in run(score(Fate.KILLED), "-v").stdout
 
 
+def test_the_help_names_the_seed_that_is_used() -> None:
+    text = " ".join(CliRunner().invoke(mutate.command, ["--help"]).stdout.split())
+    assert "Seed of random cases and of the choice of mutants; 0 if not given." in text
+    assert "drawn and shown" not in text
+
+
 def test_no_score_of_nothing(run: Any) -> None:
     assert "no mutant could be judged" in run(score(Fate.INVALID)).stdout
 

@@ -16,6 +16,7 @@ from kcheck.events import (
     CaseDone,
     CaseVerdict,
     Cell,
+    Discovery,
     Event,
     Gone,
     Phase,
@@ -28,7 +29,7 @@ from kcheck.events import (
 )
 from kcheck.layout import LayoutKind
 from kcheck.reports.console import ConsoleReport, make_console, render
-from kcheck.reports.matrix import LayoutMatrix
+from kcheck.reports.matrix import LayoutMatrix, rows
 from kcheck.reports.progress import Progress
 
 
@@ -185,10 +186,33 @@ def test_the_matrix_at_80_columns() -> None:
         "                      cont narr offs misa step padd inte tran expa dege empt far",
         "  block_table          ✓    -    ✗    ?    ·    ✓    -    ✗    ?    ·    ✓    ·",
         "  a_very_long_argume…  ·    ·    ·    ·    ·    ·    ·    ·    ·    ·    ·    ·",
-        "  ✓ match   - rejected   ✗ FINDING   ? could-not-check   · not tried",
+        "  ✓ match   - rejected   ✗ FINDING   ? not judged: could not check, or another",
+        "  finding in the way   · not tried",
         "",
     ]
     assert all(len(line) <= 80 for line in text.split("\n"))
+
+
+def test_a_returned_value_of_which_no_layout_was_tried_has_no_row() -> None:
+    """That of which some was tried has one."""
+    assert rows({"x": {}, "return": {LayoutKind.FAR: Cell.NOT_TRIED}}) == {"x": {}}
+    tried = {"return": {LayoutKind.FAR: Cell.COULD_NOT_CHECK}}
+    assert rows(tried) == tried
+
+
+def test_the_count_of_a_finding_that_is_shown_early_is_told_in_the_end(
+    wild_read: Discovery, results: tuple[TargetResult, ...]
+) -> None:
+    """When the panel is printed, most cases are still to come."""
+    stream = io.StringIO()
+    report = ConsoleReport(make_console(stream, color=False, width=120))
+    report.handle(BugFound(replace(wild_read, seen=6, related=())))
+    assert "seen in 6 cases so far" in stream.getvalue()
+    assert "related" not in stream.getvalue()
+    report.handle(TargetDone(replace(results[0], discoveries=(replace(wild_read, seen=134),))))
+    end = stream.getvalue().partition("FINDINGS")[2]
+    assert "  seen       out-of-view-read · block_table · mylib/gather.py:6: in 134 cases\n" in end
+    assert "  related    value-mismatch of out: 8 of 16 elements differ from the oracle.\n" in end
 
 
 def test_the_matrix_in_full_words() -> None:

@@ -110,6 +110,7 @@ def test_the_matrix_says_each_cell_in_a_word(results: tuple[TargetResult, ...]) 
     assert by_kind[LayoutKind.TRANSPOSED] == "rejected"
     assert by_kind[LayoutKind.FAR] == "could-not-check"
     assert by_kind[LayoutKind.EMPTY] == "not tried"
+    assert "not judged: could not check, or another finding in the way" in html
 
 
 def test_the_page_is_whole(results: tuple[TargetResult, ...]) -> None:

@@ -90,6 +90,7 @@ def test_shards_and_targets_have_files_of_their_own(store: Store, state: Earlier
         lambda text: text.replace('"evidence": {', '"evidence": null, "e": {'),
         lambda text: text.replace('"case": "running.json"', '"case": ["running.json"]'),
         lambda text: text.replace('"seconds": ', '"seconds": 1e999, "s": '),
+        lambda text: text.replace('"seconds": ', '"seconds": 1e308, "s": '),
     ],
 )
 def test_a_damaged_file_starts_the_run_anew(store: Store, state: Earlier, damage: Callable[[str], str]) -> None:
@@ -155,3 +156,17 @@ def test_the_source_is_all_that_a_target_has_in_its_project(tmp_path: Path, monk
         assert sources(target, project) == before
     (project / "kernels.py").write_text("x = 2")
     assert sources(target, project) != before
+
+
+def test_the_source_is_the_same_wherever_its_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def digest(project: Path) -> str:
+        for name in ("kcheck_t", "kernels"):
+            path = project / f"{name}.py"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"x = {name!r}")
+            made: Any = ModuleType(name)
+            made.__file__ = str(path)
+            monkeypatch.setitem(sys.modules, name, made)
+        return sources(str(project / "kcheck_t.py"), project)
+
+    assert digest(tmp_path / "here") == digest(tmp_path / "there")

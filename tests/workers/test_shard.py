@@ -52,6 +52,7 @@ def test_slurm_counts_from_zero() -> None:
         ("0/2", {}, "there is no shard 0 of 2"),
         ("3/2", {}, "there is no shard 3 of 2"),
         ("1/0", {}, "there is no shard 1 of 0"),
+        ("1/100001", {}, "a run has at most 100,000 shards"),
         *(
             (text, {}, "expected I/N")
             for text in ("", "2", "a/b", "1/2/3", "-1/2", "1.0/2", "1 /2", "٣/٤", "1/9999999999")

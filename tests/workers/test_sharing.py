@@ -18,6 +18,7 @@ from kcheck.events import Shard
 from kcheck.machine import visible_gpus
 from kcheck.plan import Plan
 from kcheck.sharded.processes import Processes
+from kcheck.sharded.run import ShardedRun
 
 CASES = CaseOptions(max_examples=10, seed=5, plan=Plan(), sweep=True, case_timeout=1.0)
 RUN = RunOptions(
@@ -100,3 +101,17 @@ def test_without_a_seed_slurm_tasks_have_that_of_their_job(monkeypatch: pytest.M
     with pytest.raises(UsageError, match="the same --seed"):
         placed(DRAWN, SharingOptions(None, "auto", None))
     assert placed(DRAWN, SharingOptions(None, "1/1", None)).cases == DRAWN.cases
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_only_a_worker_that_is_started_again_goes_on_unasked(monkeypatch: pytest.MonkeyPatch, resume: bool) -> None:
+    tasks: list[Any] = []
+
+    def made(runner: object, count: int, task: Any, shard: object) -> ShardedRun:
+        tasks.extend([task(0, ()), task(1, ()), task(1, ("t",))])
+        return ShardedRun(Processes(()), count, task)
+
+    monkeypatch.setattr("kcheck.sharded.run.ShardedRun", made)
+    with sharding.opened(replace(SEARCH, resume=resume), SharingOptions(2, None, None), with_cases=False):
+        pass
+    assert [(task.resume, task.is_restart) for task in tasks] == [(resume, False), (resume, False), (resume, True)]

@@ -124,7 +124,7 @@ def test_an_output_without_emit_and_a_file_that_exists(kcheck: Run, tmp_path: Pa
     (tmp_path / "mine.py").touch()
     target = ("--target", f"{KERNELS / 'mutated.py'}::wrong")
     for options, says in (
-        (("-o", "new.py"), "-o is the file for --emit"),
+        (("-o", "new.py"), "-o and --force are for the file of --emit"),
         (("--emit", "pytest", "-o", "mine.py"), "mine.py exists"),
     ):
         done = kcheck("replay", "case.json", *target, *options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kcheck.worker.backends.cuda.viewcheck.ttir import Function, Module, Value, calls
+from kcheck.worker.backends.cuda.viewcheck.ttir import Function, Module, Op, Value, calls
 
 Origin = frozenset[int]
 UNKNOWN: Origin = frozenset({-1})  # a pointer read from memory, or made of an integer
@@ -83,10 +83,7 @@ class Origins:
             self._join(argument, *sources)
             self._join(results[number], *sources)
 
-    def _while(self, op: object) -> None:
-        from kcheck.worker.backends.cuda.viewcheck.ttir import Op
-
-        assert isinstance(op, Op)
+    def _while(self, op: Op) -> None:
         count = len(op.initial)
         before, after = op.arguments[:count], op.arguments[count:]
         for end in op.ends:

@@ -86,17 +86,12 @@ class Trial:
         if observation.watch.suspected:
             observation = self._run_once(style, order, dense, traced, exact=True)
         self.named = ()
-        self.compiles += observation.watch.compiles
-        self.sequential |= observation.watch.sequential
-        self.tuned |= observation.watch.tuned
-        for part, seconds in observation.seconds.items():
-            self.seconds[part] = self.seconds.get(part, 0.0) + seconds
         return observation
 
     def _run_once(
         self, style: Style, order: ProgramOrder, dense: frozenset[str], traced: Traced, *, exact: bool = False
     ) -> Observation:
-        return run_target(
+        observation = run_target(
             self.target,
             self.case,
             self._contents_in(style) if self.dead else self.contents,
@@ -109,6 +104,12 @@ class Trial:
             traced=traced,
             exact=exact,
         )
+        self.compiles += observation.watch.compiles
+        self.sequential |= observation.watch.sequential
+        self.tuned |= observation.watch.tuned
+        for part, seconds in observation.seconds.items():
+            self.seconds[part] = self.seconds.get(part, 0.0) + seconds
+        return observation
 
     def _contents_in(self, style: Style) -> dict[str, torch.Tensor]:
         masks = {name: mask for name, mask in self.dead.items() if style.dead_only in ("", name)}

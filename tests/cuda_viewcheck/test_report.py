@@ -122,3 +122,13 @@ def test_a_store_with_two_values_is_a_conflict_unless_another_program_was_there(
     assert (hazard.kind, hazard.index) == (Kind.SCATTER_CONFLICT, (1,))
     records[layout.RACE] = record(lanes=1, program=1, offset=4, notes=[(4, 1, 1 << layout.MARK_PROGRAM)])
     assert [hazard.kind for hazard in hazards(noted, records, regions)] == [Kind.RACE]
+
+
+def test_what_another_access_raced_with_is_no_conflict(tmp_path: Path) -> None:
+    words = record(lanes=1, program=1, offset=4, notes=[(4, 1, 0)])
+    _, noted, records, regions = reported(torch.zeros(4), tmp_path, layout.CONFLICT, words, access="write")
+    noted.sites = [*noted.sites, noted.sites[0]]
+    raced_elsewhere = np.zeros_like(records)
+    raced_elsewhere[layout.RACE] = record(lanes=1, program=2, offset=4, notes=[(4, 2, 2 << layout.MARK_PROGRAM)])
+    found = hazards(noted, np.concatenate((records, raced_elsewhere)), regions)
+    assert [hazard.kind for hazard in found] == [Kind.RACE]

@@ -95,10 +95,6 @@ class Code:
         pointer = self.value(f"tt.int_to_ptr {self.constant(address)} : i64 -> {TABLE_POINTER}")
         return self.value(f"tt.load {pointer} : {TABLE_POINTER}")
 
-    def word_at(self, address: str, word: int) -> str:
-        """The int64 that stands `word` words behind an address."""
-        return self.value(f"tt.load {self.pointer(address, word)} : {TABLE_POINTER}")
-
     def pointer(self, address: str, word: int) -> str:
         """Points at the int64 that stands `word` words behind an address."""
         moved = self.binary("addi", address, self.constant(8 * word)) if word else address

@@ -70,11 +70,12 @@ def faults(noted: Noted, records: npt.NDArray[np.int64], regions: Sequence[Cells
 def hazards(noted: Noted, records: npt.NDArray[np.int64], regions: Sequence[Cells]) -> list[Hazard]:
     """Races of one launch, its reads of what nobody wrote, and stores with two values for one address; see `faults`."""
     found = []
+    raced = bool(records[layout.RACE :: layout.PER_SITE, layout.LANES].any())
     for number, site in enumerate(noted.sites):
         own = records[number * layout.PER_SITE : (number + 1) * layout.PER_SITE]
         for which, kind in _HAZARDS.items():
-            if kind is Kind.SCATTER_CONFLICT and own[layout.RACE, layout.LANES]:
-                continue  # another program may have overwritten what was stored
+            if kind is Kind.SCATTER_CONFLICT and raced:
+                continue  # another program may have overwritten what was stored, by whichever of its accesses
             if own[which, layout.LANES] and len(site.slots) == 1:
                 found.append(_hazard(noted, site, own[which], kind, regions))
     return found
